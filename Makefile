@@ -1,0 +1,27 @@
+# `make demo` and `make test` each do everything on a machine that has Python 3.11+ and make.
+PYTHON ?= python3
+BIN := .venv/bin
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: demo test test-slow lint clean
+demo: .venv/installed
+	$(BIN)/dpmsnc demo
+
+test: lint
+	$(BIN)/pytest -m "not slow"
+
+test-slow: .venv/installed
+	$(BIN)/pytest -m slow
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+.venv/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install -q -c constraints.txt -e ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""The diffusion process over labels: schedule, objective, sampler, conditioning."""
