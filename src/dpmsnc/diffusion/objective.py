@@ -1,0 +1,85 @@
+r"""The forward process and the objective (paper, appendix A.3), for two parameterisations of the same model family.
+
+    y_t = sqrt(alpha_bar_t) y_0 + sqrt(1 - alpha_bar_t) eps,        eps ~ N(0, I)
+
+*epsilon*: the network gives eps_theta and is trained by ||eps - eps_theta||^2 (the paper's; weights 1, or those of the
+exact bound). *label*: the network gives class logits and is trained by cross-entropy; with y0_hat = softmax(logits),
+
+    eps_theta = (y_t - sqrt(alpha_bar_t) y0_hat) / sqrt(1 - alpha_bar_t),
+
+so that every formula of the reverse process stays as it is. The minimiser of either loss is y0_hat = E[y_0 | y_t].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dpmsnc.diffusion.schedule import Array, Schedule
+from dpmsnc.options import ParameterisationName, ProcessName, WeightingName
+
+
+class Estimate(NamedTuple):
+    """What the network says about y_t: the noise in it and the label behind it. Either follows from the other."""
+
+    eps: Tensor
+    y0: Tensor
+
+
+def at(values: Array, t: Tensor, like: Tensor) -> Tensor:
+    """Schedule values at times t, shaped to broadcast over (nodes, batch, classes)."""
+    return torch.as_tensor(values, dtype=like.dtype, device=like.device)[t].unsqueeze(-1)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """How the output of the network is read and trained."""
+
+    schedule: Schedule
+    parameterisation: ParameterisationName = "epsilon"
+    weighting: WeightingName = "unit"
+    process: ProcessName = "gaussian"
+    """"blank" leaves diffusion out: y_t is zero and t is T, so that the network predicts from shown labels alone."""
+
+    def draw_times(self, count: int, generator: torch.Generator) -> Tensor:
+        """Times for `count` label fields, one from each of `count` equal parts of 1 .. T (which steadies the loss)."""
+        T = self.schedule.num_steps
+        u = (torch.arange(count) + torch.rand(count, generator=generator)) / count
+        t = (u * T).long().clamp_(max=T - 1) + 1
+        return t if self.process == "gaussian" else torch.full_like(t, T)
+
+    def corrupt(self, y_0: Tensor, t: Tensor, eps: Tensor) -> Tensor:
+        """y_t for times t, one per batch entry (or per node and batch entry)."""
+        if self.process == "blank":
+            return torch.zeros_like(eps)
+        alpha_bar = at(self.schedule.alpha_bar, t, eps)
+        return alpha_bar.sqrt() * y_0 + (1 - alpha_bar).sqrt() * eps
+
+    def estimate(self, output: Tensor, y_t: Tensor, t: Tensor) -> Estimate:
+        """(eps, y_0) as the network's output at time t implies them."""
+        alpha_bar = at(self.schedule.alpha_bar, t, y_t)
+        if self.parameterisation == "epsilon":
+            return Estimate(output, (y_t - (1 - alpha_bar).sqrt() * output) / alpha_bar.sqrt())
+        y0 = output.softmax(dim=-1)
+        return Estimate((y_t - alpha_bar.sqrt() * y0) / (1 - alpha_bar).sqrt(), y0)
+
+    def loss(self, output: Tensor, y_0: Tensor, eps: Tensor, t: Tensor) -> Tensor:
+        """Loss of every node and batch entry, shaped (nodes, batch), before any weight of nodes."""
+        if self.parameterisation == "label":
+            loss = -(y_0 * output.log_softmax(dim=-1)).sum(dim=-1)
+        else:
+            loss = (eps - output).square().sum(dim=-1)
+        if self.weighting == "bound":
+            loss = loss * at(self.bound_weight, t, output).squeeze(-1)
+        return loss
+
+    @property
+    def bound_weight(self) -> Array:
+        """Weight of the error at t in the exact bound: of eps, or of y_0 (eps differs by the signal-to-noise ratio)."""
+        weight = self.schedule.bound_weight.copy()
+        if self.parameterisation == "label":
+            weight[1:] *= self.schedule.alpha_bar[1:] / (1 - self.schedule.alpha_bar[1:])
+        return weight

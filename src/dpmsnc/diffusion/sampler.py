@@ -1,0 +1,126 @@
+r"""The reverse process: one loop, and the steps it can take.
+
+A step goes from time t to an earlier time s, given the network's estimate (eps, y_0) at y_t. With
+alpha_{t|s} = alpha_bar_t / alpha_bar_s and beta_{t|s} = 1 - alpha_{t|s}:
+
+*ancestral* (the paper's; equation for mu_theta in appendix A.2, s = t - 1, z ~ N(0, tau^2 I))
+
+    y_s = (y_t - beta_{t|s} / sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_{t|s}) + sigma_{t|s} z
+
+*ddim* (Song et al. 2021, eta = 0): the same marginals along a deterministic path, for any number of steps
+
+    y_s = sqrt(alpha_bar_s) y_0 + sqrt(1 - alpha_bar_s) eps
+
+The temperature tau scales the standard deviation of the start, of z, and of the noise on projected labels; at tau = 0
+the process is deterministic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from dpmsnc.diffusion.objective import Estimate
+from dpmsnc.diffusion.schedule import Schedule
+
+MethodName = Literal["ddim", "ancestral"]
+Denoise = Callable[[Tensor, int], Estimate]
+Callback = Callable[[int, Tensor, Estimate], None]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Normal draws of standard deviation `temperature` from one generator; none are drawn at temperature 0."""
+
+    temperature: float
+    generator: torch.Generator
+
+    def __call__(self, like: Tensor) -> Tensor:
+        if self.temperature == 0:
+            return torch.zeros_like(like)
+        z = torch.randn(like.shape, generator=self.generator, dtype=like.dtype)
+        return self.temperature * z.to(like.device)
+
+    def gumbel(self, like: Tensor) -> Tensor:
+        """Gumbel draws on the same scale: log p + gumbel has its maximum at a draw from p^(1/tau)."""
+        if self.temperature == 0:
+            return torch.zeros_like(like)
+        u = torch.rand(like.shape, generator=self.generator, dtype=like.dtype).clamp_min_(1e-30)
+        return self.temperature * -(-u.log()).clamp_min_(1e-30).log_().to(like.device)
+
+
+class Step:
+    """One step of the reverse process; subclasses say how `advance` uses the estimate."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+
+    def __call__(self, denoise: Denoise, y_t: Tensor, t: int, s: int, noise: Noise) -> tuple[Tensor, Estimate]:
+        """y_s, and the estimate it was made from."""
+        with torch.no_grad():
+            estimate = denoise(y_t, t)
+            return self.advance(y_t, estimate, t, s, noise), estimate
+
+    def advance(self, y_t: Tensor, estimate: Estimate, t: int, s: int, noise: Noise) -> Tensor:
+        raise NotImplementedError
+
+
+class Ancestral(Step):
+    def advance(self, y_t: Tensor, estimate: Estimate, t: int, s: int, noise: Noise) -> Tensor:
+        alpha_bar_t, alpha_bar_s = self.schedule.alpha_bar[[t, s]]
+        alpha = alpha_bar_t / alpha_bar_s
+        mean = (y_t - (1 - alpha) / (1 - alpha_bar_t) ** 0.5 * estimate.eps) / alpha**0.5
+        return mean + self.sigma(t, s) * noise(y_t)
+
+    def sigma(self, t: int, s: int) -> float:
+        """sigma_t of the schedule for single steps, and its formula for longer ones."""
+        if s == t - 1:
+            return float(self.schedule.sigma[t])
+        alpha_bar_t, alpha_bar_s = self.schedule.alpha_bar[[t, s]]
+        variance = 1 - alpha_bar_t / alpha_bar_s
+        if self.schedule.variance == "posterior":
+            variance *= (1 - alpha_bar_s) / (1 - alpha_bar_t)
+        return float(variance**0.5)
+
+
+class DDIM(Step):
+    def advance(self, y_t: Tensor, estimate: Estimate, t: int, s: int, noise: Noise) -> Tensor:
+        alpha_bar_s = self.schedule.alpha_bar[s]
+        return alpha_bar_s**0.5 * estimate.y0 + (1 - alpha_bar_s) ** 0.5 * estimate.eps
+
+
+class Independent(Step):
+    """The step of the blank process, straight to the end: every node is drawn from its own marginal."""
+
+    def advance(self, y_t: Tensor, estimate: Estimate, t: int, s: int, noise: Noise) -> Tensor:
+        return estimate.y0.clamp_min(1e-30).log() + noise.gumbel(y_t)
+
+
+STEPS: dict[str, type[Step]] = {"ddim": DDIM, "ancestral": Ancestral, "independent": Independent}
+
+
+def reverse(
+    denoise: Denoise,
+    step: Step,
+    shape: tuple[int, int, int],
+    noise: Noise,
+    like: Tensor,
+    steps: int | None = None,
+    callback: Callback | None = None,
+) -> Tensor:
+    """Run the reverse process from y_T ~ N(0, tau^2 I) and return the last y (nodes, batch, classes).
+
+    `callback(t, y_t, estimate)` is called at every step, for instance to draw accuracy over reverse steps.
+    """
+    y = noise(like.new_empty(shape))
+    for t, s in pairwise(step.schedule.grid(steps)):
+        y_t = y
+        y, estimate = step(denoise, y_t, t, s, noise)
+        if callback is not None:
+            callback(t, y_t, estimate)
+    return y

@@ -1,0 +1,134 @@
+r"""GAT (Velickovic et al. 2018): with z = H W split into heads, the new field of node i is, in every head,
+
+    sum_j a_ij z_j + b,      a_ij = softmax_j LeakyReLU(<s, z_j> + <r, z_i>),      j a neighbour of i or i itself.
+
+The heads are concatenated in every layer, the last one too, as the authors of DPM-SNC do.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+
+from dpmsnc.nn.backbones.base import Backbone, Conv, multiply
+from dpmsnc.nn.operator import GraphTensors, Operator
+
+MAX_HEADS = 8
+NEGATIVE_SLOPE = 0.2
+
+
+class GATConv(Conv):
+    def __init__(self, in_channels: int, label_channels: int, out_channels: int) -> None:
+        super().__init__(in_channels, label_channels, out_channels)
+        self.heads = max(heads for heads in range(1, MAX_HEADS + 1) if out_channels % heads == 0)
+        width = out_channels // self.heads
+        # PyG's initialisation: Glorot on (heads, width), not on the (heads * width, heads) matrix it stands for
+        bound = math.sqrt(6 / (self.heads + width))
+        self.source = nn.Parameter(torch.empty(self.heads, width).uniform_(-bound, bound))
+        self.target = nn.Parameter(torch.empty(self.heads, width).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.zeros(out_channels))
+
+    def lift(self, h: Tensor | Operator, weight: Tensor, graph: GraphTensors) -> Tensor:
+        return multiply(h, weight)
+
+    def finish(self, z: Tensor, graph: GraphTensors) -> Tensor:
+        edges = Edges.of(graph)
+        nodes, batch, channels = z.shape
+        mixed = _Attend.apply(edges, self.attention(z, edges), z.reshape(nodes, batch * self.heads, -1))
+        return mixed.view(nodes, batch, channels) + self.bias
+
+    def attention(self, z: Tensor, edges: Edges) -> Tensor:
+        """a_ij of every edge (rows) in every batch entry and head (columns)."""
+        # as one dense product: a sum over each head's few channels would run over a short axis
+        scores = z @ torch.cat([_block_columns(self.source), _block_columns(self.target)], dim=1)
+        at_source, at_target = (s.flatten(1) for s in scores.split(self.heads, dim=-1))
+        e = nn.functional.leaky_relu(edges.from_source(at_source) + edges.from_target(at_target), NEGATIVE_SLOPE)
+        with torch.no_grad():  # the softmax does not depend on what is subtracted
+            highest = edges.from_target(torch.segment_reduce(e, "max", lengths=edges.in_degree, axis=0))
+        weight = (e - highest).exp()
+        return weight * edges.from_target(edges.to_target(weight).reciprocal())
+
+
+def _block_columns(vectors: Tensor) -> Tensor:
+    """(heads, width) as the (heads * width, heads) matrix that multiplies each head by its own vector."""
+    return torch.block_diag(*vectors.unsqueeze(-1))
+
+
+class GAT(Backbone):
+    """At most eight heads, as many as divide the hidden channels."""
+
+    conv = GATConv
+
+    def activate(self, z: Tensor) -> Tensor:
+        return nn.functional.elu(z)
+
+
+class Edges:
+    """The edges with self-loops, sorted by target: as operators between nodes and edges, and as a sparse matrix."""
+
+    def __init__(self, graph: GraphTensors) -> None:
+        source, target = graph.edges_with_loops
+        self.num_nodes = graph.graph.num_nodes
+        self.in_degree = torch.bincount(target, minlength=self.num_nodes)
+        self.row_start = nn.functional.pad(self.in_degree.cumsum(0), (1, 0)).int()
+        self.column = source.int()
+        # the adjacency is symmetric: sorted by source, the edges are the same list turned round
+        self.reverse = torch.argsort(source, stable=True)
+        pick_source, pick_target = (_selection(index, self.num_nodes) for index in (source, target))
+        self.from_source, self.from_target, self.to_target = (
+            Operator(matrix, graph.device, graph.dtype)
+            for matrix in (pick_source, pick_target, sp.csr_array(pick_target.T))
+        )
+
+    @classmethod
+    def of(cls, graph: GraphTensors) -> Edges:
+        return graph.graph.cached(f"edges/{graph.device}/{graph.dtype}", lambda: cls(graph))
+
+    def matrix(self, value: Tensor) -> Tensor:
+        """The sparse matrix that has `value` on the edges; row i holds the edges into node i."""
+        return torch.sparse_csr_tensor(self.row_start, self.column, value, size=(self.num_nodes, self.num_nodes))
+
+
+def _selection(index: Tensor, num_nodes: int) -> sp.csr_array:
+    """The 0/1 matrix that takes node values to edges; as a product its backward is a sum in a fixed order."""
+    rows = np.arange(len(index) + 1)
+    return sp.csr_array((np.ones(len(index), np.float32), index.cpu().numpy(), rows), shape=(len(index), num_nodes))
+
+
+class _Attend(torch.autograd.Function):
+    # Messages are never formed. For each batch entry and head the forward is one sparse product; the backward is one
+    # more with the transpose, and for the attention the inner products of gradient and field, taken at the edges only.
+    @staticmethod
+    def forward(ctx: Any, edges: Edges, attention: Tensor, z: Tensor) -> Tensor:
+        attention, z = _by_field(attention), _by_field(z)
+        ctx.edges = edges
+        ctx.save_for_backward(attention, z)
+        return _by_field(_mix(edges, attention, z))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, Tensor]:
+        edges, (attention, z), grad = ctx.edges, ctx.saved_tensors, _by_field(grad)
+        grad_z = _mix(edges, attention.index_select(1, edges.reverse), grad)
+        grad_attention = torch.empty_like(attention)
+        for k in range(len(z)):
+            at_edges = torch.sparse.sampled_addmm(edges.matrix(attention[k]), grad[k], z[k].T, beta=0)
+            grad_attention[k] = at_edges.values()
+        return None, _by_field(grad_attention), _by_field(grad_z)
+
+
+def _mix(edges: Edges, attention: Tensor, z: Tensor) -> Tensor:
+    """The sparse products of attention (fields, edges) and z (fields, nodes, channels)."""
+    out = torch.empty_like(z)
+    for k in range(len(z)):
+        torch.mm(edges.matrix(attention[k]), z[k], out=out[k])
+    return out
+
+
+def _by_field(h: Tensor) -> Tensor:
+    """Swap the axis of nodes or edges with that of fields; a copy, since elementwise work on mixed strides is slow."""
+    return h.transpose(0, 1).contiguous()

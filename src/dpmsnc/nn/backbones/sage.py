@@ -1,0 +1,47 @@
+"""GraphSAGE (Hamilton et al. 2017) with mean aggregation: mean_j(h_j) W_l + h_i W_r + b."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from dpmsnc.nn.backbones.base import Backbone, Conv, multiply
+from dpmsnc.nn.operator import GraphTensors, Operator
+
+
+class SAGEConv(Conv):
+    """The weight is [W_l | W_r] side by side, so that a block of input channels owns rows of both."""
+
+    normalize = False
+
+    def __init__(self, in_channels: int, label_channels: int, out_channels: int) -> None:
+        super().__init__(in_channels, label_channels, 2 * out_channels)
+        for half in self.weight.chunk(2, dim=1):
+            nn.init.xavier_uniform_(half)
+        self.bias = nn.Parameter(torch.zeros(out_channels))
+
+    def lift(self, h: Tensor | Operator, weight: Tensor, graph: GraphTensors) -> Tensor:
+        if isinstance(h, Tensor) and h.shape[-1] < weight.shape[-1] // 2:  # propagate whichever is narrower
+            return torch.cat([graph.mean(h), h], dim=-1) @ torch.cat(weight.chunk(2, dim=1))
+        neighbours, own = multiply(h, weight).chunk(2, dim=-1)
+        return graph.mean(neighbours) + own
+
+    def finish(self, z: Tensor, graph: GraphTensors) -> Tensor:
+        z = z + self.bias
+        return nn.functional.normalize(z, dim=-1) if self.normalize else z
+
+
+class NormalizedSAGEConv(SAGEConv):
+    normalize = True
+
+
+class SAGE(Backbone):
+    """Outputs are left as they are, as in PyG's default."""
+
+    conv = SAGEConv
+
+
+class NormalizedSAGE(Backbone):
+    """Outputs have unit length before the time and the activation, as the authors use it."""
+
+    conv = NormalizedSAGEConv

@@ -1,0 +1,82 @@
+"""The choices a user can make, as small frozen dataclasses; the command line and saved models derive from them.
+
+Nothing here imports torch, so that `dpmsnc fit --help` answers at once. `Schedule` lives with its mathematics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+BackboneName = Literal["gcn", "gcn-improved", "gat", "gcnii", "gcnii-timeless", "sage", "sage-normalized", "gin"]
+ProcessName = Literal["gaussian", "blank"]
+ScalingName = Literal["unit", "rows", "binary", "raw"]
+WeightingName = Literal["unit", "bound"]
+ConditioningName = Literal["amortised", "guided"]
+ParameterisationName = Literal["label", "epsilon"]
+
+
+@dataclass(frozen=True)
+class Guidance:
+    """How known labels steer a guided reverse step (Algorithm 2); see `dpmsnc.diffusion.guidance`."""
+
+    strength: float = 1.0
+    """Multiplies gamma; 0 leaves the projection alone and needs no gradient."""
+    norm: Literal["root", "square"] = "root"
+    """gamma = 1/||r|| (root; Chung et al.) or 1/||r||^2 (square; the paper, nearly inert on one-hot labels)."""
+    projection: Literal["paper", "code", "none"] = "paper"
+    """Known labels at level s as the paper has it, as the authors' code has it, or not at all."""
+    per_sample: bool = True
+    """||r|| of each sample (paper), or summed over the samples drawn together (authors' code)."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How labels are drawn from a trained model."""
+
+    method: Literal["ddim", "ancestral"] = "ddim"
+    steps: int | None = 20
+    """Network evaluations per run; None means all T steps of the schedule."""
+    temperature: float = 0.0
+    """tau of `predict`: 0 makes it deterministic. `sample` uses 1 unless told otherwise."""
+    adopt: float | Literal["auto"] = "auto"
+    """Progressive conditioning: after each run, this share of the nodes that are still unknown, the most confident
+    ones, is adopted as known. 0 means a single run; "auto" tries 0 and .1 during `fit` and keeps what validates
+    better."""
+    guidance: Guidance = field(default_factory=Guidance)
+
+
+@dataclass(frozen=True)
+class Training:
+    """Algorithm 1: when to refresh the buffer, when to stop, and the optimiser in between."""
+
+    steps: int = 2000
+    learning_rate: float = 0.01
+    weight_decay: float = 5e-4
+    time_draws: int = 4
+    """Times t drawn per step, all in one pass."""
+    decay: bool = True
+    """Let the learning rate fall along half a cosine to a twentieth at the last step."""
+    clip: float = 1.0
+    """Gradients longer than this are shortened to it."""
+    averaging: float = 0.995
+    """Decay of the averaged weights, which are the ones used for sampling; 0 uses the raw ones."""
+    buffer_size: int = 50
+    samples_per_refresh: int = 5
+    refresh_every: int = 100
+    start_refreshes: int = 5
+    """So many refreshes draw from the mean-field start before the model itself fills the buffer."""
+    temperature: float = 0.1
+    """tau of the labels that enter the buffer."""
+    unlabelled_weight: float | Literal["confidence"] = "confidence"
+    """Weight of the loss on unlabelled nodes, whose labels come from the buffer; "confidence" weighs each node by how
+    far the buffer is from not knowing."""
+    fill: Literal["hard", "soft"] = "soft"
+    """Labels of unlabelled nodes in a training step: one labelling of the buffer (paper), or its class frequencies."""
+    average_over: Literal["groups", "nodes"] = "groups"
+    """Labelled mean + weight x unlabelled mean (authors' code), or one mean over all nodes (paper)."""
+    weighting: WeightingName = "unit"
+    """Weights of the loss over time: 1 as in the paper, or those of the exact bound."""
+    evaluate_every: int = 100
+    patience: int = 10
+    """Stop after so many evaluations without a better validation accuracy."""
