@@ -1,0 +1,195 @@
+"""Named data sets with their splits: `load("cora")`.
+
+A data set is one file `<name>.npz` in the folder `root`, else in the folder that the environment variable DPMSNC_DATA
+names, else in ~/.cache/dpmsnc. The file is what `Graph.from_npz` reads, with the official splits, if there are any, as
+S x N masks `train_mask`, `val_mask`, `test_mask`. `download=True` fetches a missing one through the data set classes of
+PyTorch Geometric and writes that file. The grids are generated and need none.
+
+How each set is split is a column of `BENCHMARKS`; the seed picks among the official splits or draws one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from dpmsnc.data.grids import grid_localized, grid_scattered
+from dpmsnc.data.task import Task
+from dpmsnc.errors import InputError
+from dpmsnc.graph import UNKNOWN, Graph
+
+Mask = NDArray[np.bool_]
+Split = tuple[Mask, Mask, Mask]
+MASKS = ("train_mask", "val_mask", "test_mask")
+# above this share of non-zero entries a sparse matrix is neither smaller nor faster
+DENSE_ABOVE = 0.5
+
+
+def official(y: NDArray[np.int64], masks: dict[str, Mask], seed: int) -> Split:
+    """The official split number `seed`, counted round."""
+    missing = [name for name in MASKS if name not in masks]
+    if missing:
+        raise InputError(f"the file lacks {', '.join(missing)}: it must hold the data set's official splits, S x N")
+    train, validation, test = (masks[name][seed % len(masks[name])] for name in MASKS)
+    return train, validation, test
+
+
+def per_class(num_train: int, num_validation: int) -> Callable[..., Split]:
+    """So many training and validation nodes of every class at random; the rest are test nodes."""
+
+    def draw(y: NDArray[np.int64], masks: dict[str, Mask], seed: int) -> Split:
+        rng = np.random.default_rng(seed)
+        split = np.full(len(y), 2)
+        for label in np.unique(y[y != UNKNOWN]):
+            members = rng.permutation(np.flatnonzero(y == label))
+            split[members[:num_train]] = 0
+            split[members[num_train : num_train + num_validation]] = 1
+        return split == 0, split == 1, split == 2
+
+    return draw
+
+
+def at_random(train_share: float, validation_share: float) -> Callable[..., Split]:
+    """Shares of all labelled nodes at random; the rest are test nodes."""
+
+    def draw(y: NDArray[np.int64], masks: dict[str, Mask], seed: int) -> Split:
+        nodes = np.random.default_rng(seed).permutation(np.flatnonzero(y != UNKNOWN))
+        sizes = np.rint(np.cumsum([train_share, validation_share]) * len(nodes)).astype(int)
+        train, validation, test = (np.isin(np.arange(len(y)), part) for part in np.split(nodes, sizes))
+        return train, validation, test
+
+    return draw
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """How a data set is split, and where it comes from."""
+
+    split: Callable[..., Split]
+    source: tuple[str, str] | None = None
+    """Class of torch_geometric.datasets and its name argument."""
+    featureless_is_unlabelled: bool = False
+    """Whether a node without features is one that the data set says nothing about, whatever label PyG gives it."""
+    hint: str = ""
+    """What to do where PyG has no such data set."""
+
+
+BENCHMARKS: dict[str, Benchmark] = {
+    "cora": Benchmark(official, ("Planetoid", "Cora")),
+    "citeseer": Benchmark(official, ("Planetoid", "CiteSeer"), featureless_is_unlabelled=True),
+    "pubmed": Benchmark(official, ("Planetoid", "PubMed")),
+    "amazon_photo": Benchmark(per_class(20, 30), ("Amazon", "Photo")),
+    "amazon_computers": Benchmark(per_class(20, 30), ("Amazon", "Computers")),
+    "roman_empire": Benchmark(official, ("HeterophilousGraphDataset", "Roman-empire")),
+    "amazon_ratings": Benchmark(official, ("HeterophilousGraphDataset", "Amazon-ratings")),
+    "minesweeper": Benchmark(official, ("HeterophilousGraphDataset", "Minesweeper")),
+    "tolokers": Benchmark(official, ("HeterophilousGraphDataset", "Tolokers")),
+    "chameleon_filtered": Benchmark(
+        official, hint="it is in github.com/yandex-research/heterophilous-graphs, folder data, under other array names"
+    ),
+    "roman_empire_nofeat": Benchmark(
+        at_random(0.5, 0.25), hint="it is roman_empire without features, which can be downloaded by that name"
+    ),
+}
+GENERATED: dict[str, Callable[..., Task]] = {"grid_scattered": grid_scattered, "grid_localized": grid_localized}
+
+
+def load(
+    name: str,
+    seed: int = 0,
+    root: str | os.PathLike[str] | None = None,
+    download: bool = False,
+    largest_component: bool = False,
+) -> Task:
+    """The task of that name.
+
+    Args:
+        name: A key of `BENCHMARKS`, or `grid_scattered` or `grid_localized`.
+        seed: Which official split, or the seed of the draw.
+        root: Folder of the .npz files.
+        download: Whether to fetch the data set if its file is missing.
+        largest_component: Whether to keep only the largest connected component.
+    """
+    if name in GENERATED:
+        return GENERATED[name](seed=seed)
+    if name not in BENCHMARKS:
+        raise InputError(f"unknown data set {name!r}; choose one of {', '.join([*BENCHMARKS, *GENERATED])}")
+    path = data_folder(root) / f"{name}.npz"
+    if not path.is_file():
+        if not download or BENCHMARKS[name].source is None:
+            raise InputError(_how_to_get(name, path))
+        _download(BENCHMARKS[name], path)
+    graph = Graph.from_npz(path)
+    with np.load(path, allow_pickle=False) as arrays:
+        masks = {key: arrays[key] for key in MASKS if key in arrays}
+    if largest_component:
+        graph, masks = _largest_component(graph, masks)
+    return Task.hiding(name, graph, *BENCHMARKS[name].split(graph.y, masks, seed))
+
+
+def save_pyg(data: Any, path: Path, featureless_is_unlabelled: bool = False) -> None:
+    """Write a PyG `Data` with its masks (N, or N x S for S splits) as an .npz that `load` reads."""
+    graph = Graph.from_pyg(data)
+    y, x = graph.y, graph.x
+    if x is not None:
+        if featureless_is_unlabelled:
+            y = np.where(np.asarray(abs(x).sum(axis=1)) == 0, UNKNOWN, y)
+        sparse = sp.csr_array(x)
+        x = sparse if sparse.nnz < DENSE_ABOVE * np.prod(x.shape) else x
+    masks = {key: np.atleast_2d(data[key].numpy().T) for key in MASKS if key in data}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # under another name until it is whole, so that an interrupted download is not taken for the data set
+    scratch = path.with_name(f"unfinished-{path.name}")
+    replace(graph, x=x, y=y).to_npz(scratch)
+    with np.load(scratch, allow_pickle=False) as arrays:
+        everything: dict[str, Any] = {**arrays, **masks}
+    np.savez_compressed(scratch, **everything)
+    scratch.replace(path)
+
+
+def data_folder(root: str | os.PathLike[str] | None = None) -> Path:
+    """Where the .npz files are looked for."""
+    return Path(root or os.environ.get("DPMSNC_DATA") or Path.home() / ".cache" / "dpmsnc")
+
+
+def _how_to_get(name: str, path: Path) -> str:
+    benchmark = BENCHMARKS[name]
+    advice = f'load("{name}", download=True) fetches it' if benchmark.source else benchmark.hint
+    return f"{path} is missing: {advice}; if you have the file, pass its folder as root or set DPMSNC_DATA to it"
+
+
+def _download(benchmark: Benchmark, path: Path) -> None:
+    from torch_geometric import datasets
+
+    assert benchmark.source is not None
+    kind, name = benchmark.source
+    try:
+        data = getattr(datasets, kind)(str(path.parent / "downloads"), name=name)[0]
+    except OSError as error:
+        raise InputError(f"could not download {name}: {error}; put the file {path} there by hand") from error
+    save_pyg(data, path, benchmark.featureless_is_unlabelled)
+
+
+def _largest_component(graph: Graph, masks: dict[str, Mask]) -> tuple[Graph, dict[str, Mask]]:
+    _, component = connected_components(graph.adjacency, directed=False)
+    kept = component == np.bincount(component).argmax()
+    position = np.cumsum(kept) - 1
+    inside = kept[graph.edge_index[0]]
+    part = replace(
+        graph,
+        num_nodes=int(kept.sum()),
+        edge_index=position[graph.edge_index[:, inside]],
+        x=None if graph.x is None else graph.x[kept],
+        y=graph.y[kept],
+        ids=graph.ids[kept],
+        _cache={},
+    )
+    return part, {key: mask[:, kept] for key, mask in masks.items()}

@@ -1,0 +1,103 @@
+import networkx as nx
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, f1_score
+
+from dpmsnc.graph import Graph
+from dpmsnc.metrics import accuracy, calibration_error, macro_f1, scores, subgraph_accuracy
+
+
+def from_networkx(graph):
+    edges = np.array(sorted(tuple(sorted(edge)) for edge in graph.edges)).T.reshape(2, -1)
+    n = graph.number_of_nodes()
+    return Graph(num_nodes=n, edge_index=edges, x=None, y=np.full(n, -1), classes=(0, 1, 2), ids=np.arange(n))
+
+
+@pytest.fixture(params=range(5))
+def case(request):
+    """A random graph with label-less nodes, a prediction right on about five nodes in six, and a mask."""
+    rng = np.random.default_rng(request.param)
+    network = nx.gnm_random_graph(80, 100, seed=request.param)
+    truth = rng.integers(-1, 3, 80)
+    predicted = np.where(rng.random(80) < 0.8, np.maximum(truth, 0), rng.integers(0, 3, 80))
+    return network, from_networkx(network), predicted, truth, rng.random(80) < 0.6
+
+
+def test_a_path_by_hand():
+    graph = from_networkx(nx.path_graph(5))
+    truth, predicted = np.array([0, 1, 0, 1, 0]), np.array([0, 1, 0, 0, 0])
+    everywhere = np.ones(5, dtype=bool)
+    assert accuracy(predicted, truth, everywhere) == pytest.approx(4 / 5)
+    # node 3 is wrong and spoils 2, 3 and 4
+    assert subgraph_accuracy(predicted, truth, everywhere, graph) == pytest.approx(2 / 5)
+    # the mask says whom to ask about, not whom to look at: 2 is spoilt by 3 outside it
+    assert subgraph_accuracy(predicted, truth, np.array([0, 1, 1, 0, 0], dtype=bool), graph) == pytest.approx(1 / 2)
+    # a label-less node is neither asked about nor held against its neighbours
+    truth[3] = -1
+    assert accuracy(predicted, truth, everywhere) == 1
+    assert subgraph_accuracy(predicted, truth, everywhere, graph) == 1
+
+
+def test_subgraph_accuracy_equals_a_loop_over_neighbourhoods(case):
+    network, graph, predicted, truth, mask = case
+
+    def right(node):
+        return all(predicted[j] == truth[j] for j in [node, *network[node]] if truth[j] != -1)
+
+    asked = [i for i in network if mask[i] and truth[i] != -1]
+    expected = sum(map(right, asked)) / len(asked)
+    assert subgraph_accuracy(predicted, truth, mask, graph) == pytest.approx(expected)
+    assert 0 < expected < accuracy(predicted, truth, mask) < 1
+
+
+def test_accuracy_and_f1_equal_scikit_learn_on_the_labelled_nodes(case):
+    _, _, predicted, truth, mask = case
+    asked = mask & (truth >= 0)
+    assert accuracy(predicted, truth, mask) == pytest.approx(accuracy_score(truth[asked], predicted[asked]))
+    assert macro_f1(predicted, truth, mask) == pytest.approx(f1_score(truth[asked], predicted[asked], average="macro"))
+
+
+def test_macro_f1_counts_a_rare_class_as_much_as_a_common_one():
+    truth = np.array([0] * 98 + [1] * 2)
+    assert macro_f1(np.zeros(100, dtype=int), truth, np.ones(100, dtype=bool)) == pytest.approx((2 * 98 / 198) / 2)
+
+
+@pytest.mark.parametrize("bins", [1, 5, 15])
+def test_calibration_error_equals_a_loop_over_bins(case, bins):
+    _, _, _, truth, mask = case
+    probabilities = np.random.default_rng(0).dirichlet([0.5] * 3, size=80)
+    asked = np.flatnonzero(mask & (truth >= 0))
+    confidence, expected = probabilities.max(axis=1), 0.0
+    for b in range(bins):
+        members = [i for i in asked if b / bins < confidence[i] <= (b + 1) / bins]
+        if members:
+            hits = np.mean([probabilities[i].argmax() == truth[i] for i in members])
+            expected += len(members) / len(asked) * abs(hits - confidence[members].mean())
+    assert calibration_error(probabilities, truth, mask, bins) == pytest.approx(expected)
+
+
+def test_certainty_is_calibrated_exactly_when_it_is_right():
+    truth = np.array([0, 1, 1, 0])
+    certain = np.eye(2)[[0, 1, 0, 0]]
+    assert calibration_error(certain, truth, np.array([1, 1, 0, 1], dtype=bool)) == 0
+    assert calibration_error(certain, truth, np.ones(4, dtype=bool)) == pytest.approx(1 / 4)
+
+
+def test_scores_name_every_metric_and_are_nan_without_nodes(case):
+    _, graph, predicted, truth, mask = case
+    probabilities = np.eye(3)[predicted]
+    result = scores(predicted, truth, mask, graph, probabilities)
+    assert list(result) == ["accuracy", "subgraph_accuracy", "macro_f1", "calibration_error"]
+    assert result["calibration_error"] == pytest.approx(1 - result["accuracy"])
+    assert "calibration_error" not in scores(predicted, truth, mask, graph)
+    assert all(np.isnan(v) for v in scores(predicted, truth, mask & False, graph, probabilities).values())
+
+
+def test_metrics_do_not_depend_on_the_order_of_nodes(case):
+    network, graph, predicted, truth, mask = case
+    order = np.random.default_rng(1).permutation(80)
+    position = np.argsort(order)
+    moved = from_networkx(nx.relabel_nodes(network, dict(enumerate(position.tolist()))))
+    assert scores(predicted[order], truth[order], mask[order], moved) == pytest.approx(
+        scores(predicted, truth, mask, graph)
+    )
