@@ -1,0 +1,437 @@
+"""The estimator: joint label prediction on a partly labelled graph with the verbs of scikit-learn.
+
+The constructor is the configuration: it only stores, and saved models, command-line flags and search spaces derive from
+it. Nothing here imports torch before `fit` or `load` needs it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from dataclasses import asdict, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmsnc.diffusion.schedule import Schedule
+from dpmsnc.errors import InputError, ModelFileError
+from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.options import (
+    BackboneName,
+    ConditioningName,
+    ParameterisationName,
+    ProcessName,
+    Sampling,
+    ScalingName,
+    Training,
+)
+from dpmsnc.presets import preset
+from dpmsnc.split import split_known
+
+if TYPE_CHECKING:
+    import torch
+
+    from dpmsnc.diffusion.bound import Bound
+    from dpmsnc.diffusion.objective import Objective
+    from dpmsnc.diffusion.sampler import Callback
+    from dpmsnc.nn.denoiser import Denoiser
+    from dpmsnc.posterior import Posterior
+    from dpmsnc.training.partial import History, PartialTraining
+
+FORMAT_VERSION = 1
+Which = Literal["known", "train"]
+
+
+class NodeClassifier:
+    """Learns p(y_U | G, y_L) with a diffusion model over labels, and answers with joint labellings.
+
+    Args:
+        backbone: The graph network inside the denoiser.
+        start: Who fills the first buffer: "pta", "gnn" (the same backbone, plain), "lp", "uniform", or any object
+            with `fit(graph, validation=...)` and `predict_proba()`.
+        conditioning: How known labels enter: shown to a network trained for it ("amortised"), or by Algorithm 2's
+            gradient and projection ("guided").
+        parameterisation: What the network predicts: the label behind the noise, or the noise (the paper's).
+        device: "auto" takes a GPU where there is one.
+
+    Example:
+        >>> from dpmsnc.data.grids import grid_scattered
+        >>> task = grid_scattered(columns=20)
+        >>> clf = NodeClassifier(training=Training(steps=10)).fit(task.graph, validation=task.validation)
+        >>> clf.predict().shape, clf.sample(3).shape
+        ((40,), (3, 40))
+    """
+
+    process: ClassVar[ProcessName] = "gaussian"
+
+    graph_: Graph
+    classes_: tuple[Any, ...]
+    denoiser_: Denoiser
+    history_: History
+
+    def __init__(
+        self,
+        backbone: BackboneName = "gcn",
+        hidden_channels: int = 64,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        head_layers: int = 1,
+        conditioning: ConditioningName = "amortised",
+        parameterisation: ParameterisationName = "label",
+        start: Any = "pta",
+        scaling: ScalingName = "unit",
+        seed: int = 0,
+        device: str = "auto",
+        threads: int = 1,
+        schedule: Schedule = Schedule(),  # noqa: B008 (frozen)
+        sampling: Sampling = Sampling(),  # noqa: B008
+        training: Training = Training(),  # noqa: B008
+    ) -> None:
+        self.backbone: BackboneName = backbone
+        self.hidden_channels = hidden_channels
+        self.num_layers = num_layers
+        self.dropout = dropout
+        self.head_layers = head_layers
+        self.conditioning: ConditioningName = conditioning
+        self.parameterisation: ParameterisationName = parameterisation
+        self.start = start
+        self.scaling: ScalingName = scaling
+        self.seed = seed
+        self.device = device
+        self.threads = threads
+        self.schedule = schedule
+        self.sampling = sampling
+        self.training = training
+
+    @classmethod
+    def from_preset(cls, name: str, setting: str = "homophilic", **overrides: Any) -> Self:
+        """The settings of the paper (`"paper"`) for a setting, with any argument overridden.
+
+        Settings: synthetic, homophilic, heterophilic, inductive, reasoning.
+        """
+        return cls(**(preset(name, setting) | overrides))
+
+    def fit(
+        self,
+        graph: Graph,
+        validation: Any = 0.2,
+        *,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        progress: Callable[[PartialTraining], None] | None = None,
+    ) -> Self:
+        """Learn from the known labels of `graph`.
+
+        Args:
+            validation: A share of the known labels, ids, or a mask: held back to choose the best weights; None trains
+                on all of them to the end.
+            checkpoint: A file that holds the state of training, written at every evaluation.
+            resume: Go on from `checkpoint` if it exists; the result is the same as without the interruption.
+            progress: Called after every step with the running `PartialTraining`.
+
+        An interrupt (Ctrl-C) ends training early and leaves the best weights so far.
+        """
+        from dpmsnc.training.checkpoint import load_state, save_state
+
+        graph.check_trainable()
+        train, held_back = split_known(graph, validation, self.seed)
+        checkpoint = Path(checkpoint) if checkpoint is not None else None
+        going_on = resume and checkpoint is not None and checkpoint.exists()
+        trainer = self._trainer(graph, train, held_back, fit_start=not going_on)
+        if going_on and checkpoint is not None:
+            tensors, values = load_state(checkpoint)
+            if values.pop("config") != self._fingerprint(graph, train, held_back):
+                raise InputError(f"{checkpoint} belongs to other data or settings; remove it or give another file")
+            trainer.load_state(tensors, values)
+
+        def report(running: PartialTraining) -> None:
+            if checkpoint is not None and running.step % self.training.evaluate_every == 0:
+                tensors, values = running.state()
+                save_state(checkpoint, tensors, values | {"config": self._fingerprint(graph, train, held_back)})
+            if progress is not None:
+                progress(running)
+
+        self.interrupted_ = False
+        try:
+            trainer.run(report)
+        except KeyboardInterrupt:
+            self.interrupted_ = True
+        self._keep(trainer, graph, train, held_back)
+        return self
+
+    def predict(
+        self, known: Any = None, *, condition_on: Which = "known", callback: Callback | None = None
+    ) -> NDArray[Any]:
+        """The joint labelling of all nodes, as class names in the order of `graph_.ids`; known labels stay as they are.
+
+        Args:
+            known: Labels revealed after training (a dict id -> class, or a Series): conditioned on at once, no refit.
+            condition_on: "known" uses every label the graph has; "train" only those trained on, as in the tables.
+        """
+        return self.graph_.decode(self._labels(1, self.sampling.temperature, known, condition_on, 0, callback)[0])
+
+    def sample(
+        self,
+        num_samples: int = 1,
+        known: Any = None,
+        *,
+        temperature: float = 1.0,
+        seed: int | None = None,
+        condition_on: Which = "known",
+    ) -> NDArray[Any]:
+        """Joint labellings (num_samples, nodes) as class names; the same seed gives the same samples."""
+        return self.graph_.decode(self._labels(num_samples, temperature, known, condition_on, seed))
+
+    def predict_proba(
+        self,
+        known: Any = None,
+        *,
+        num_samples: int = 32,
+        temperature: float = 1.0,
+        seed: int | None = None,
+        condition_on: Which = "known",
+    ) -> NDArray[np.float64]:
+        """Marginals (nodes, classes) as class frequencies in joint samples, columns in the order of `classes_`.
+
+        Half a count is added to every class, so that no class is impossible because few samples were drawn; known
+        nodes have all their mass on their label.
+        """
+        samples = self._labels(num_samples, temperature, known, condition_on, seed)
+        counts = np.stack([(samples == c).sum(axis=0) for c in range(len(self.classes_))], axis=1) + 0.5
+        proba = counts / counts.sum(axis=1, keepdims=True)
+        y = self._conditioned(known, condition_on)
+        return np.where((y != UNKNOWN)[:, None], np.eye(len(self.classes_))[y], proba)
+
+    def lower_bound(self, num_draws: int = 16, seed: int = 0) -> Bound:
+        """The bound of equation 1 on the known labels, term by term, in nats of a density on one-hot vectors."""
+        from dpmsnc.diffusion.bound import lower_bound
+
+        self._check_fitted()
+        return lower_bound(self._posterior(self.graph_.y), self.buffer_, num_draws, self._generator(seed))
+
+    def save(self, folder: str | Path) -> None:
+        """Write a model folder: weights (safetensors), configuration (JSON) and the graph (npz); no pickles."""
+        from dpmsnc.training.checkpoint import replacing_folder, save_state
+
+        self._check_fitted()
+        with replacing_folder(Path(folder)) as temporary:
+            tensors = {name: value.detach().cpu() for name, value in self.denoiser_.state_dict().items()}
+            tensors |= {"train": self._tensor(self.train_), "validation": self._tensor(self.validation_)}
+            save_state(temporary / "weights.safetensors", tensors | {"buffer": self.buffer_}, {})
+            (temporary / "model.json").write_text(json.dumps(self._description(), indent=1))
+            self.graph_.to_npz(temporary / "graph.npz")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """A fitted classifier from the folder that `save` or `dpmsnc fit` wrote."""
+        from dpmsnc.training.checkpoint import load_state
+        from dpmsnc.training.partial import History
+
+        folder = Path(folder)
+        description = _read_description(folder)
+        clf = cls(**_from_json(description["config"]))
+        tensors, _ = load_state(folder / "weights.safetensors")
+        clf.graph_ = Graph.from_npz(folder / "graph.npz")
+        clf.classes_ = clf.graph_.classes
+        clf.train_, clf.validation_ = (tensors.pop(name).numpy() for name in ("train", "validation"))
+        clf.buffer_ = tensors.pop("buffer")
+        clf.adopt_, clf.best_step_ = description["adopt"], description["best_step"]
+        clf.best_accuracy_, clf.interrupted_ = description["best_accuracy"], description["interrupted"]
+        clf.history_ = History(**description["history"])
+        clf.denoiser_ = clf._denoiser(clf.graph_)
+        try:
+            clf.denoiser_.load_state_dict(tensors)
+        except RuntimeError as error:
+            raise ModelFileError(f"the weights in {folder} do not fit its model.json ({error})") from error
+        return clf
+
+    def config(self) -> dict[str, Any]:
+        """The constructor's arguments as plain values."""
+        names = list(inspect.signature(type(self).__init__).parameters)[1:]
+        values = {name: getattr(self, name) for name in names}
+        return {
+            name: asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+            for name, value in values.items()
+        }
+
+    # What follows is shared by the verbs above.
+
+    def _trainer(
+        self, graph: Graph, train: NDArray[np.bool_], held_back: NDArray[np.bool_], fit_start: bool
+    ) -> PartialTraining:
+        import torch
+
+        from dpmsnc.training.partial import PartialTraining
+
+        tensors = self._graph_tensors(graph)
+        visible = np.where(train | held_back, graph.y, UNKNOWN)
+        shape = (graph.num_nodes, graph.num_classes)
+        start = self._start(graph, held_back) if fit_start else np.full(shape, 1 / graph.num_classes)
+        if start.shape != shape:
+            raise InputError(f"the start gave probabilities of shape {start.shape}, expected {shape}")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            denoiser = self._denoiser(graph)
+        return PartialTraining(
+            denoiser,
+            self._objective(),
+            tensors,
+            labels=self._tensor(visible),
+            train=self._tensor(train),
+            validation=self._tensor(held_back),
+            start=self._tensor(start.astype(np.float32)),
+            options=self.training,
+            sampling=self.sampling,
+            generator=self._generator(self.seed),
+        )
+
+    def _start(self, graph: Graph, held_back: NDArray[np.bool_]) -> NDArray[Any]:
+        """Mean-field probabilities of the first buffer."""
+        from dpmsnc.baselines.start import make_start
+
+        return np.asarray(make_start(self).fit(graph, validation=held_back).predict_proba())
+
+    def _keep(
+        self, trainer: PartialTraining, graph: Graph, train: NDArray[np.bool_], held_back: NDArray[np.bool_]
+    ) -> None:
+        trainer.denoiser.load_state_dict(trainer.best)
+        self.denoiser_, self.history_, self.buffer_ = trainer.denoiser, trainer.history, trainer.buffer.entries.cpu()
+        self.adopt_, self.best_step_, self.best_accuracy_ = trainer.best_adopt, trainer.best_step, trainer.best_accuracy
+        self.graph_, self.classes_, self.train_, self.validation_ = graph, graph.classes, train, held_back
+
+    def _denoiser(self, graph: Graph) -> Denoiser:
+        from dpmsnc.nn.denoiser import Denoiser
+
+        return Denoiser(
+            self.backbone,
+            graph.num_features or 1,
+            graph.num_classes,
+            self.hidden_channels,
+            self.num_layers,
+            self.dropout,
+            self.head_layers,
+            shows_known=self.conditioning == "amortised",
+        ).to(self._device())
+
+    def _objective(self) -> Objective:
+        from dpmsnc.diffusion.objective import Objective
+
+        return Objective(self.schedule, self.parameterisation, self.training.weighting, self.process)
+
+    def _posterior(self, y: NDArray[np.int64]) -> Posterior:
+        """p_theta(y_U | G, y_L) given the labels y (-1 where unknown)."""
+        import torch
+
+        from dpmsnc.nn.denoiser import Known
+        from dpmsnc.posterior import Posterior
+
+        mask = self._tensor(y != UNKNOWN).unsqueeze(1)
+        one_hot = torch.nn.functional.one_hot(self._tensor(np.maximum(y, 0)), len(self.classes_)).float().unsqueeze(1)
+        with torch.no_grad():
+            context = self.denoiser_.encode(self._graph_tensors(self.graph_))
+        self.denoiser_.requires_grad_(False)
+        known = Known(mask, one_hot * mask.unsqueeze(-1))
+        return Posterior(self.denoiser_, self._objective(), context, known, replace(self.sampling, adopt=self.adopt_))
+
+    def _labels(
+        self,
+        num_samples: int,
+        temperature: float,
+        known: Any,
+        condition_on: Which,
+        seed: int | None,
+        callback: Callback | None = None,
+    ) -> NDArray[np.int64]:
+        """Joint labellings (num_samples, nodes) as class indices."""
+        self._check_fitted()
+        posterior = self._posterior(self._conditioned(known, condition_on))
+        generator = self._generator(self.seed if seed is None else seed)
+        return posterior.sample(num_samples, temperature, generator, callback).T.cpu().numpy()
+
+    def _conditioned(self, known: Any, condition_on: Which) -> NDArray[np.int64]:
+        graph = self.graph_
+        if condition_on == "train":
+            graph = graph.with_labels(np.where(self.train_, graph.y, UNKNOWN))
+        return graph.y if known is None else graph.reveal(known).y
+
+    def _graph_tensors(self, graph: Graph) -> Any:
+        import torch
+
+        from dpmsnc.nn.operator import GraphTensors
+
+        torch.set_num_threads(self.threads)
+        return GraphTensors.of(graph, self.scaling, self._device())
+
+    def _device(self) -> torch.device:
+        import torch
+
+        if self.device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device(self.device)
+
+    def _generator(self, seed: int) -> torch.Generator:
+        import torch
+
+        return torch.Generator().manual_seed(seed)
+
+    def _tensor(self, array: NDArray[Any]) -> torch.Tensor:
+        import torch
+
+        return torch.as_tensor(array, device=self._device())
+
+    def _fingerprint(self, graph: Graph, train: NDArray[np.bool_], held_back: NDArray[np.bool_]) -> str:
+        """What must be the same for a checkpoint to be continued."""
+        import hashlib
+
+        digest = hashlib.sha256(json.dumps(self.config(), sort_keys=True, default=str).encode())
+        for part in (graph.edge_index, np.where(train | held_back, graph.y, UNKNOWN), train, held_back):
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
+
+    def _description(self) -> dict[str, Any]:
+        from dpmsnc import __version__
+
+        start = self.start if isinstance(self.start, str) else "uniform"  # only `fit` needs the object again
+        return {
+            "format": FORMAT_VERSION,
+            "dpmsnc": __version__,
+            "config": self.config() | {"start": start},
+            "adopt": self.adopt_,
+            "best_step": self.best_step_,
+            "best_accuracy": self.best_accuracy_,
+            "interrupted": self.interrupted_,
+            "history": asdict(self.history_),
+        }
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "denoiser_"):
+            raise InputError("this NodeClassifier is not fitted yet; call fit(graph) first")
+
+
+def _read_description(folder: Path) -> dict[str, Any]:
+    path = folder / "model.json"
+    if not path.is_file():
+        raise ModelFileError(f"{folder} holds no model.json; give the folder that `fit` or `save` wrote")
+    try:
+        description = json.loads(path.read_text())
+        version = description["format"]
+    except (ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
+        raise ModelFileError(f"{path} is truncated or was not written by dpmsnc; fit again") from error
+    if version != FORMAT_VERSION:
+        raise ModelFileError(f"{path} has format {version}, this version reads format {FORMAT_VERSION}; update dpmsnc")
+    return description
+
+
+def _from_json(config: dict[str, Any]) -> dict[str, Any]:
+    from dpmsnc.options import Guidance
+
+    sampling = dict(config["sampling"])
+    sampling["guidance"] = Guidance(**sampling["guidance"])
+    return config | {
+        "schedule": Schedule(**config["schedule"]),
+        "sampling": Sampling(**sampling),
+        "training": Training(**config["training"]),
+    }

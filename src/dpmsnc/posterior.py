@@ -1,0 +1,98 @@
+r"""p_theta(y_U | G, y_L): a trained denoiser, a graph, and known labels, from which joint labellings are drawn.
+
+Known labels condition the reverse process in one of two ways: *guided* (Algorithm 2: a network trained without them is
+steered by gradient and projection) or *amortised* (the network was trained to be shown them). Either may be run
+*progressively*: after each run the most confident of the still unknown nodes are adopted as known and the rest is drawn
+again, which carries labels across many hops.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dpmsnc.diffusion.guidance import Guided
+from dpmsnc.diffusion.objective import Estimate, Objective
+from dpmsnc.diffusion.sampler import STEPS, Callback, Noise, Step, reverse
+from dpmsnc.nn.denoiser import Context, Denoiser, Known
+from dpmsnc.options import Sampling
+
+MAX_ROUNDS = 100
+
+
+class Posterior:
+    def __init__(
+        self, denoiser: Denoiser, objective: Objective, context: Context, known: Known, sampling: Sampling
+    ) -> None:
+        self.denoiser, self.objective, self.context = denoiser, objective, context
+        self.known, self.sampling = known, sampling
+
+    def sample(
+        self, num_samples: int, temperature: float, generator: torch.Generator, callback: Callback | None = None
+    ) -> Tensor:
+        """Joint labellings (nodes, num_samples) as class indices; known labels come back unchanged."""
+        y = self.draw(num_samples, temperature, generator, callback)
+        return torch.where(self.known.mask, self.known.y.argmax(dim=-1), y.argmax(dim=-1))
+
+    def draw(
+        self, num_samples: int, temperature: float, generator: torch.Generator, callback: Callback | None = None
+    ) -> Tensor:
+        """Final y (nodes, num_samples, classes) of the model's own making, known nodes included."""
+        noise = Noise(temperature, generator)
+        known = self.known
+        y, confidence = self.run(known, num_samples, noise, callback)
+        share = 0.0 if self.sampling.adopt == "auto" else self.sampling.adopt
+        for _ in range(MAX_ROUNDS if share else 0):
+            if bool(known.mask.all()):
+                break
+            known = adopt(known, y, confidence, share)
+            run, confidence = self.run(known, num_samples, noise, callback)
+            adopted = known.mask & ~self.known.mask
+            y = torch.where(adopted.unsqueeze(-1), known.y, run)
+        return y
+
+    def run(self, known: Known, num_samples: int, noise: Noise, callback: Callback | None) -> tuple[Tensor, Tensor]:
+        """One reverse process: the last y, and the share of it during which each node was settled on one class.
+
+        What is near to known labels settles early, what is far settles late and by chance; the last y does not show it.
+        """
+        shown = known if self.denoiser.shows_known else None
+        estimates: list[Tensor] = []
+
+        def denoise(y_t: Tensor, t: int) -> Estimate:
+            times = torch.full((1,), t, device=y_t.device)
+            return self.objective.estimate(self.denoiser(y_t, times, self.context, shown), y_t, times)
+
+        def record(t: int, y_t: Tensor, estimate: Estimate) -> None:
+            estimates.append(estimate.y0.clamp(0, 1))
+            if callback is not None:
+                callback(t, y_t, estimate)
+
+        shape = (known.y.shape[0], num_samples, known.y.shape[-1])
+        y = reverse(denoise, self.step(known), shape, noise, self.context.encoded, self.steps, record)
+        return y, torch.stack(estimates).mean(dim=0).amax(dim=-1)
+
+    def step(self, known: Known) -> Step:
+        blank = self.objective.process == "blank"
+        step = STEPS["independent" if blank else self.sampling.method](self.objective.schedule)
+        return step if self.denoiser.shows_known else Guided(step, known, self.sampling.guidance)
+
+    @property
+    def steps(self) -> int | None:
+        return 1 if self.objective.process == "blank" else self.sampling.steps
+
+
+def adopt(known: Known, y: Tensor, confidence: Tensor, share: float) -> Known:
+    """Known labels, and in each sample the labels of the most confident `share` of its other nodes.
+
+    Of those, only nodes nearer to the most confident one than to the median are taken: where few nodes stand out, the
+    rest of the share would be adopted by chance.
+    """
+    mask = known.mask.expand(y.shape[:2])
+    unknown = confidence.masked_fill(mask, torch.nan)
+    top, median = unknown.nan_to_num(-torch.inf).amax(dim=0), unknown.nanmedian(dim=0).values
+    rank = unknown.nan_to_num(-torch.inf).argsort(dim=0, descending=True).argsort(dim=0)
+    among_first = rank < (share * (~mask).sum(dim=0)).ceil()
+    chosen = ~mask & among_first & (confidence >= (top + median) / 2)
+    one_hot = torch.nn.functional.one_hot(y.argmax(dim=-1), y.shape[-1]).to(y.dtype)
+    return Known(mask | chosen, torch.where(chosen.unsqueeze(-1), one_hot, known.y))

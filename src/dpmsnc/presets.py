@@ -1,0 +1,86 @@
+"""Named settings. `"paper"` is what the paper and, where it is silent, the authors' configuration files say.
+
+They resolve per setting (paper, appendix E): what is not listed here keeps its default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from dpmsnc.diffusion.schedule import Schedule
+from dpmsnc.errors import InputError
+from dpmsnc.options import Guidance, Sampling, Training
+
+_SAMPLING = Sampling(
+    method="ancestral", steps=None, adopt=0.0, guidance=Guidance(norm="square", projection="paper", per_sample=True)
+)
+_TRAINING = Training(
+    steps=20000,
+    learning_rate=0.01,
+    weight_decay=0.01,
+    time_draws=16,
+    clip=float("inf"),
+    averaging=0.0,
+    decay=False,
+    buffer_size=50,
+    samples_per_refresh=5,
+    refresh_every=100,
+    start_refreshes=20,
+    temperature=0.1,
+    unlabelled_weight=1.0,
+    fill="hard",
+    average_over="groups",
+    evaluate_every=100,
+    patience=10**6,
+)
+_MODEL: dict[str, Any] = {
+    "backbone": "gcn-improved",
+    "hidden_channels": 64,
+    "num_layers": 2,
+    "dropout": 0.5,
+    "head_layers": 1,
+    "conditioning": "guided",
+    "parameterisation": "epsilon",
+    "start": "gnn",
+    "scaling": "binary",
+    "schedule": Schedule(num_steps=80),
+    "sampling": _SAMPLING,
+    "training": _TRAINING,
+}
+_PAPER: dict[str, dict[str, Any]] = {
+    "homophilic": {},
+    "synthetic": {
+        "backbone": "gcn",
+        "hidden_channels": 16,
+        "num_layers": 1,
+        "dropout": 0.0,
+        "head_layers": 2,
+        "schedule": Schedule(num_steps=100),
+        "training": replace(
+            _TRAINING,
+            steps=30000,
+            learning_rate=0.005,
+            weight_decay=0.0,
+            time_draws=8,
+            refresh_every=30,
+            start_refreshes=10,
+            temperature=1.0,
+        ),
+    },
+    "heterophilic": {
+        "hidden_channels": 256,
+        "scaling": "raw",
+        "training": replace(_TRAINING, learning_rate=3e-4, weight_decay=1e-5, start_refreshes=100),
+    },
+    "inductive": {},
+    "reasoning": {"dropout": 0.0, "training": replace(_TRAINING, learning_rate=3e-4, weight_decay=0.0)},
+}
+
+
+def preset(name: str, setting: str) -> dict[str, Any]:
+    """Arguments of `NodeClassifier` for a named preset in a setting."""
+    if name != "paper" or setting not in _PAPER:
+        known = ", ".join(_PAPER)
+        raise InputError(f"no preset {name!r} for {setting!r}; there is 'paper' for the settings {known}")
+    return _MODEL | _PAPER[setting]

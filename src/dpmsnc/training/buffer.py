@@ -1,0 +1,47 @@
+"""The buffer of Algorithm 1: the variational distribution q(y_U | y_L) as the last K joint labellings."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class Buffer:
+    """The last `size` labellings of all nodes; true labels stand on the training nodes of each.
+
+    A labelling whose class shares lie further than `tolerance` (total variation) from the expected ones is taken for a
+    collapse, most often into a single class, and refused: it would be taught to the model for many steps to come.
+    """
+
+    def __init__(self, size: int, labels: Tensor, mask: Tensor, expected: Tensor, tolerance: float = 0.4) -> None:
+        self.size, self.labels, self.mask = size, labels, mask
+        self.expected, self.tolerance = expected, tolerance
+        self.entries = labels.new_empty((0, len(labels)))
+        self.refused = 0
+        self.summarise()
+
+    def add(self, labellings: Tensor) -> None:
+        """Append labellings (count, nodes), dropping the oldest beyond `size`."""
+        healthy = [entry for entry in labellings if not self.collapsed(entry)]
+        self.refused += len(labellings) - len(healthy)
+        if healthy:
+            entries = torch.where(self.mask, self.labels, torch.stack(healthy))
+            self.entries = torch.cat([self.entries, entries])[-self.size :]
+            self.summarise()
+
+    def collapsed(self, labelling: Tensor) -> bool:
+        shares = torch.bincount(labelling[~self.mask], minlength=len(self.expected)).double()
+        shares /= shares.sum().clamp_min(1)
+        return bool((shares - self.expected).abs().sum() / 2 > self.tolerance)
+
+    def draw(self, count: int, generator: torch.Generator) -> Tensor:
+        """`count` labellings (count, nodes), each uniform over the buffer."""
+        return self.entries[torch.randint(len(self.entries), (count,), generator=generator)]
+
+    def summarise(self) -> None:
+        """`mean`: class frequencies of each node (nodes, classes). `confidence`: 0 where they are uniform, 1 where all
+        entries agree."""
+        classes = len(self.expected)
+        counts = torch.nn.functional.one_hot(self.entries, classes).sum(dim=0)
+        self.mean = counts / max(len(self.entries), 1)
+        self.confidence = (self.mean.amax(dim=-1) - 1 / classes) / (1 - 1 / classes)

@@ -1,0 +1,83 @@
+"""Files that are either whole or absent: tensors and plain values in one safetensors file, folders moved into place.
+
+Nothing is ever unpickled. A file that was cut short, or that another program wrote, is refused with a `ModelFileError`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from dpmsnc.errors import InputError, ModelFileError
+
+
+def save_state(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+    """Write tensors and JSON values to one file; a kill at any moment leaves the old file or the new one."""
+    data = save({name: tensor.contiguous() for name, tensor in tensors.items()}, {"values": json.dumps(values)})
+    with _writable(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What `save_state` wrote."""
+    if not path.is_file():
+        raise ModelFileError(f"{path} does not exist; give the folder that `fit` or `save` wrote")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+            return tensors, json.loads(metadata["values"])
+    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        raise ModelFileError(
+            f"{path} is truncated or was not written by dpmsnc ({error}); fit again, or take it from a backup"
+        ) from error
+
+
+@contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """A fresh folder to write into, which takes the place of `folder` only when the block ends well."""
+    with _writable(folder.parent):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file; give the name of a folder")
+        temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        if folder.exists():
+            old = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
+            os.replace(folder, old)
+            os.replace(temporary, folder)
+            shutil.rmtree(old)
+        else:
+            os.replace(temporary, folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _writable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (PermissionError, FileExistsError, NotADirectoryError) as error:
+        raise InputError(f"cannot write into {folder} ({error}); name a folder that you may write to") from error

@@ -1,0 +1,262 @@
+r"""Algorithm 1: training on one partly labelled graph by alternating two updates of the bound
+
+    L_VLB = E_q(y_U|y_L) [ E_q(y_1:T|y) [ log p_theta(y, y_1:T | G) - log q(y_1:T | y) ] - log q(y_U | y_L) ].
+
+*E-step* (`refresh`): q(y_U | y_L) is a buffer of joint labellings, filled first from a mean-field start and then with
+samples of the model's own p_theta(y_U | G, y_L). *M-step* (`update`): theta follows the gradient of the objective with
+y = y_L and a labelling of y_U from the buffer.
+
+Added to the paper for stability: averaged weights (the ones that sample), clipped gradients, a decaying rate, refusal
+of collapsed samples, early stopping. The best weights by validation accuracy are kept. Only training labels are ever
+shown, buffered or learned from; validation labels are read in `evaluate` and nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dpmsnc.diffusion.objective import Objective
+from dpmsnc.nn.denoiser import Denoiser, Known
+from dpmsnc.nn.operator import GraphTensors
+from dpmsnc.options import Sampling, Training
+from dpmsnc.posterior import Posterior
+from dpmsnc.training.buffer import Buffer
+
+PLAIN_STATE = (
+    "step",
+    "best_step",
+    "improved_step",
+    "best_accuracy",
+    "best_adopt",
+    "adopt",
+    "shares",
+    "unhelpful",
+    "loss",
+)
+Progress = Callable[["PartialTraining"], None]
+
+
+@dataclass
+class History:
+    """What happened, evaluation by evaluation."""
+
+    step: list[int] = field(default_factory=list)
+    loss: list[float] = field(default_factory=list)
+    validation_accuracy: list[float] = field(default_factory=list)
+
+
+class PartialTraining:
+    """One run of Algorithm 1; resumable, because all that changes is in `state()`."""
+
+    def __init__(
+        self,
+        denoiser: Denoiser,
+        objective: Objective,
+        graph: GraphTensors,
+        labels: Tensor,
+        train: Tensor,
+        validation: Tensor,
+        start: Tensor,
+        options: Training,
+        sampling: Sampling,
+        generator: torch.Generator,
+    ) -> None:
+        """`labels` (nodes,) are read at `train` and, for evaluation only, at `validation`; `start` are the mean-field
+        probabilities (nodes, classes) that fill the first buffer."""
+        self.denoiser, self.objective, self.graph = denoiser, objective, graph
+        self.labels, self.train, self.validation, self.start = labels, train, validation, start
+        self.options, self.sampling, self.generator = options, sampling, generator
+        one_hot = torch.nn.functional.one_hot(labels.clamp_min(0), start.shape[1]).to(start.dtype)
+        self.known = Known(train.unsqueeze(1), (one_hot * train.unsqueeze(1)).unsqueeze(1))
+        self.optimiser = torch.optim.Adam(
+            denoiser.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay
+        )
+        self.averaged = {name: value.detach().clone() for name, value in denoiser.named_parameters()}
+        self.best = {name: value.clone() for name, value in self.averaged.items()}
+        self.buffer = Buffer(options.buffer_size, labels.where(train, 0), train, start[~train].double().mean(dim=0))
+        self.step, self.best_step, self.improved_step, self.best_accuracy = 0, 0, 0, -1.0
+        self.shares = [0.0, 0.1] if sampling.adopt == "auto" else [sampling.adopt]
+        self.adopt = self.best_adopt = self.shares[0]
+        self.unhelpful = 0
+        self.history = History()
+        self.loss = math.nan
+
+    def run(self, progress: Progress | None = None) -> None:
+        """Alternate until validation accuracy stops improving, or the steps are used up."""
+        while not self.finished:
+            if self.step % self.options.refresh_every == 0:
+                self.refresh()
+            self.update()
+            self.step += 1
+            if self.step % self.options.evaluate_every == 0 or self.step == self.options.steps:
+                self.evaluate()
+            if progress is not None:
+                progress(self)
+
+    @property
+    def finished(self) -> bool:
+        waited = self.step - self.improved_step
+        return self.step >= self.options.steps or waited >= self.options.patience * self.options.evaluate_every
+
+    def refresh(self) -> None:
+        """E-step: new labellings enter the buffer."""
+        count = self.options.samples_per_refresh
+        if self.step < self.options.start_refreshes * self.options.refresh_every:
+            sharpened = self.start.clamp_min(1e-9).log().div(max(self.options.temperature, 1e-3)).softmax(dim=-1)
+            self.buffer.add(torch.multinomial(sharpened, count, replacement=True, generator=self.generator).T)
+        else:
+            with self.averaged_weights():
+                samples = self.posterior(self.adopt).sample(count, self.options.temperature, self.generator)
+            self.buffer.add(samples.T)
+
+    def update(self) -> None:
+        """M-step: one gradient step on all time draws at once."""
+        draws = self.options.time_draws
+        y_0 = self.fill(draws)
+        t = self.objective.draw_times(draws, self.generator).to(y_0.device)
+        eps = torch.randn(y_0.shape, generator=self.generator).to(y_0)
+        shown = self.show()
+        y_t = self.objective.corrupt(y_0, t, eps)
+        output = self.denoiser(y_t, t, self.denoiser.encode(self.graph), shown, self.generator)
+        loss = (self.node_weights(shown) * self.objective.loss(output, y_0, eps, t)).sum()
+        self.optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.denoiser.parameters(), self.options.clip)
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.options.learning_rate * (self.decay() if self.options.decay else 1)
+        self.optimiser.step()
+        self.average()
+        self.loss = loss.item()
+
+    def fill(self, draws: int) -> Tensor:
+        """y_0 (nodes, draws, classes): true labels on training nodes, the buffer's on the others."""
+        if self.options.fill == "soft":
+            return self.buffer.mean.to(self.start.dtype).unsqueeze(1).expand(-1, draws, -1)
+        y = self.buffer.draw(draws, self.generator).T
+        return torch.nn.functional.one_hot(y, self.start.shape[1]).to(self.start.dtype)
+
+    def decay(self) -> float:
+        """Half a cosine, from 1 down to 1/20 at the last step."""
+        return 0.05 + 0.95 * (1 + math.cos(math.pi * self.step / self.options.steps)) / 2
+
+    def show(self) -> Known | None:
+        """For amortised conditioning: in each draw, a random share of the training labels is shown."""
+        if not self.denoiser.shows_known:
+            return None
+        draws = self.options.time_draws
+        share = torch.rand(draws, generator=self.generator)
+        u = torch.rand(len(self.labels), draws, generator=self.generator)
+        return Known((u < share).to(self.train.device) & self.known.mask, self.known.y)
+
+    def node_weights(self, shown: Known | None) -> Tensor:
+        """Weight of each node in each draw: those shown are not asked for."""
+        draws = self.options.time_draws
+        labelled = self.train.unsqueeze(1).expand(-1, draws)
+        if shown is not None:
+            labelled = labelled & ~shown.mask
+        weight = self.options.unlabelled_weight
+        trust = self.buffer.confidence if weight == "confidence" else torch.full_like(self.start[:, 0], weight)
+        unlabelled = (trust * ~self.train).unsqueeze(1).to(self.start.dtype)
+        if self.options.average_over == "nodes":
+            return (labelled + unlabelled) / (len(self.labels) * draws)
+        return (labelled / labelled.sum(dim=0).clamp_min(1) + unlabelled / (~self.train).sum().clamp_min(1)) / draws
+
+    def evaluate(self) -> None:
+        """Validation accuracy of the averaged weights, conditioned on training labels alone; keep the best."""
+        scores = {share: self.score(share) for share in self.shares}
+        self.adopt = max(scores, key=lambda share: (scores[share], -share))
+        self.give_up_progressive(scores)
+        accuracy = scores[self.adopt]
+        if not accuracy <= self.best_accuracy:
+            self.improved_step = self.step
+        if not accuracy < self.best_accuracy:  # of equals, the later one has seen more
+            self.best_accuracy, self.best_step, self.best_adopt = accuracy, self.step, self.adopt
+            self.best = {name: value.clone() for name, value in self.averaged.items()}
+        self.history.step.append(self.step)
+        self.history.loss.append(self.loss)
+        self.history.validation_accuracy.append(accuracy)
+
+    def score(self, share: float) -> float:
+        with self.averaged_weights():
+            predicted = self.posterior(share).sample(1, self.sampling.temperature, self.generator).squeeze(1)
+        return (predicted == self.labels)[self.validation].float().mean().item()
+
+    def give_up_progressive(self, scores: dict[float, float]) -> None:
+        """Runs in many rounds cost many times a single one: stop trying them once they have not helped three times."""
+        self.unhelpful = self.unhelpful + 1 if len(scores) > 1 and self.adopt == 0 else 0
+        if self.unhelpful == 3:
+            self.shares = [0.0]
+
+    def posterior(self, share: float) -> Posterior:
+        """p_theta(y_U | G, y_L) given the training labels."""
+        with torch.no_grad():
+            context = self.denoiser.encode(self.graph)
+        sampling = replace(self.sampling, adopt=share)
+        return Posterior(self.denoiser, self.objective, context, self.known, sampling)
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All that a run needs to go on as if it had never stopped: tensors, and plain values."""
+        tensors = {"generator": self.generator.get_state(), "buffer": self.buffer.entries, "start": self.start}
+        for group, weights in self._weights().items():
+            tensors |= {f"{group}/{name}": value for name, value in weights.items()}
+        for index, moments in self.optimiser.state_dict()["state"].items():
+            tensors |= {f"optimiser/{index}/{name}": value for name, value in moments.items()}
+        values = {name: getattr(self, name) for name in PLAIN_STATE}
+        return tensors, values | {"history": asdict(self.history), "refused": self.buffer.refused}
+
+    def load_state(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+        """Go back to a `state()`; the trainer must have been built with the same arguments."""
+        values = dict(values)
+        self.history, self.buffer.refused = History(**values.pop("history")), values.pop("refused")
+        for name, value in values.items():
+            setattr(self, name, value)
+        self.generator.set_state(tensors["generator"])
+        self.start, self.buffer.entries = tensors["start"].to(self.start), tensors["buffer"].to(self.labels)
+        self.buffer.summarise()
+        with torch.no_grad():
+            for group, weights in self._weights().items():
+                for name, value in weights.items():
+                    value.copy_(tensors[f"{group}/{name}"])
+        moments: dict[int, dict[str, Tensor]] = {}
+        for key in (key for key in tensors if key.startswith("optimiser/")):
+            _, index, name = key.split("/")
+            moments.setdefault(int(index), {})[name] = tensors[key]
+        self.optimiser.load_state_dict(self.optimiser.state_dict() | {"state": moments})
+
+    def _weights(self) -> dict[str, dict[str, Tensor]]:
+        own = {name: value.detach() for name, value in self.denoiser.named_parameters()}
+        return {"weights": own, "averaged": self.averaged, "best": self.best}
+
+    def average(self) -> None:
+        # the first steps average over what there is, or the initial weights would linger
+        decay = min(self.options.averaging, (1 + self.step) / (10 + self.step))
+        with torch.no_grad():
+            for name, value in self.denoiser.named_parameters():
+                self.averaged[name].lerp_(value, 1 - decay)
+
+    def averaged_weights(self) -> Any:
+        return swapped(self.denoiser, self.averaged)
+
+
+class swapped:
+    """Inside the block the module has other weights, without gradients; after it, its own again."""
+
+    def __init__(self, module: torch.nn.Module, weights: dict[str, Tensor]) -> None:
+        self.module, self.weights = module, weights
+
+    def __enter__(self) -> None:
+        self.own = {name: value.data for name, value in self.module.named_parameters()}
+        for name, value in self.module.named_parameters():
+            value.data = self.weights[name]
+            value.requires_grad_(False)
+
+    def __exit__(self, *exception: object) -> None:
+        for name, value in self.module.named_parameters():
+            value.data = self.own[name]
+            value.requires_grad_(True)
