@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -163,15 +164,23 @@ class NodeClassifier:
         return self
 
     def predict(
-        self, known: Any = None, *, condition_on: Which = "known", callback: Callback | None = None
+        self,
+        known: Any = None,
+        *,
+        condition_on: Which = "known",
+        own: bool = False,
+        callback: Callback | None = None,
     ) -> NDArray[Any]:
         """The joint labelling of all nodes, as class names in the order of `graph_.ids`; known labels stay as they are.
 
         Args:
             known: Labels revealed after training (a dict id -> class, or a Series): conditioned on at once, no refit.
             condition_on: "known" uses every label the graph has; "train" only those trained on, as in the tables.
+            own: Answer with the model's own opinion on known nodes too.
+            callback: Called as `callback(t, y_t, estimate)` at every step of the reverse process.
         """
-        return self.graph_.decode(self._labels(1, self.sampling.temperature, known, condition_on, 0, callback)[0])
+        labels = self._labels(1, self.sampling.temperature, known, condition_on, None, own, callback)
+        return self.graph_.decode(labels[0])
 
     def sample(
         self,
@@ -205,12 +214,29 @@ class NodeClassifier:
         y = self._conditioned(known, condition_on)
         return np.where((y != UNKNOWN)[:, None], np.eye(len(self.classes_))[y], proba)
 
+    @contextmanager
+    def using_last(self) -> Iterator[None]:
+        """Inside the block the weights of the last evaluation answer, not the selected ones; only right after `fit`."""
+        from dpmsnc.training.partial import swapped
+
+        with swapped(self.denoiser_, self.last_weights_):
+            yield
+
     def lower_bound(self, num_draws: int = 16, seed: int = 0) -> Bound:
-        """The bound of equation 1 on the known labels, term by term, in nats of a density on one-hot vectors."""
-        from dpmsnc.diffusion.bound import lower_bound
+        """The bound of equation 1 on the training labels, term by term, in nats of a density on one-hot vectors.
+
+        The unlabelled nodes come from the buffer that training ended with, and its entropy is one of the terms.
+        """
+        import torch
+
+        from dpmsnc.diffusion.bound import buffer_entropy, lower_bound
 
         self._check_fitted()
-        return lower_bound(self._posterior(self.graph_.y), self.buffer_, num_draws, self._generator(seed))
+        generator = self._generator(seed)
+        chosen = self.buffer_[torch.randint(len(self.buffer_), (num_draws,), generator=generator)].T
+        y_0 = torch.nn.functional.one_hot(chosen, len(self.classes_)).float().to(self._device())
+        posterior = self._posterior(np.full(self.graph_.num_nodes, UNKNOWN))
+        return lower_bound(posterior.eps, self.schedule, y_0, buffer_entropy(self.buffer_), generator)
 
     def save(self, folder: str | Path) -> None:
         """Write a model folder: weights (safetensors), configuration (JSON) and the graph (npz); no pickles."""
@@ -298,6 +324,7 @@ class NodeClassifier:
         self, trainer: PartialTraining, graph: Graph, train: NDArray[np.bool_], held_back: NDArray[np.bool_]
     ) -> None:
         trainer.denoiser.load_state_dict(trainer.best)
+        self.last_weights_ = trainer.averaged
         self.denoiser_, self.history_, self.buffer_ = trainer.denoiser, trainer.history, trainer.buffer.entries.cpu()
         self.adopt_, self.best_step_, self.best_accuracy_ = trainer.best_adopt, trainer.best_step, trainer.best_accuracy
         self.graph_, self.classes_, self.train_, self.validation_ = graph, graph.classes, train, held_back
@@ -343,13 +370,15 @@ class NodeClassifier:
         known: Any,
         condition_on: Which,
         seed: int | None,
+        own: bool = False,
         callback: Callback | None = None,
     ) -> NDArray[np.int64]:
         """Joint labellings (num_samples, nodes) as class indices."""
         self._check_fitted()
         posterior = self._posterior(self._conditioned(known, condition_on))
         generator = self._generator(self.seed if seed is None else seed)
-        return posterior.sample(num_samples, temperature, generator, callback).T.cpu().numpy()
+        labels = posterior.sample(num_samples, temperature, generator, callback, own=own)
+        return labels.T.cpu().numpy()
 
     def _conditioned(self, known: Any, condition_on: Which) -> NDArray[np.int64]:
         graph = self.graph_

@@ -28,10 +28,18 @@ class Posterior:
         self.known, self.sampling = known, sampling
 
     def sample(
-        self, num_samples: int, temperature: float, generator: torch.Generator, callback: Callback | None = None
+        self,
+        num_samples: int,
+        temperature: float,
+        generator: torch.Generator,
+        callback: Callback | None = None,
+        own: bool = False,
     ) -> Tensor:
-        """Joint labellings (nodes, num_samples) as class indices; known labels come back unchanged."""
+        """Joint labellings (nodes, num_samples) as class indices; known labels come back unchanged, unless the model's
+        `own` opinion on them is asked for."""
         y = self.draw(num_samples, temperature, generator, callback)
+        if own:
+            return y.argmax(dim=-1)
         return torch.where(self.known.mask, self.known.y.argmax(dim=-1), y.argmax(dim=-1))
 
     def draw(
@@ -60,8 +68,7 @@ class Posterior:
         estimates: list[Tensor] = []
 
         def denoise(y_t: Tensor, t: int) -> Estimate:
-            times = torch.full((1,), t, device=y_t.device)
-            return self.objective.estimate(self.denoiser(y_t, times, self.context, shown), y_t, times)
+            return self.estimate(y_t, torch.full((1,), t, device=y_t.device), shown)
 
         def record(t: int, y_t: Tensor, estimate: Estimate) -> None:
             estimates.append(estimate.y0.clamp(0, 1))
@@ -71,6 +78,13 @@ class Posterior:
         shape = (known.y.shape[0], num_samples, known.y.shape[-1])
         y = reverse(denoise, self.step(known), shape, noise, self.context.encoded, self.steps, record)
         return y, torch.stack(estimates).mean(dim=0).amax(dim=-1)
+
+    def estimate(self, y_t: Tensor, t: Tensor, shown: Known | None) -> Estimate:
+        return self.objective.estimate(self.denoiser(y_t, t, self.context, shown), y_t, t)
+
+    def eps(self, y_t: Tensor, t: Tensor) -> Tensor:
+        """The noise in y_t, with no label shown: what the bound on p_theta(y | G) asks for."""
+        return self.estimate(y_t, t, None).eps
 
     def step(self, known: Known) -> Step:
         blank = self.objective.process == "blank"
