@@ -217,7 +217,7 @@ class NodeClassifier:
     @contextmanager
     def using_last(self) -> Iterator[None]:
         """Inside the block the weights of the last evaluation answer, not the selected ones; only right after `fit`."""
-        from dpmsnc.training.partial import swapped
+        from dpmsnc.training.optimisation import swapped
 
         with swapped(self.denoiser_, self.last_weights_):
             yield
@@ -318,7 +318,8 @@ class NodeClassifier:
         """Mean-field probabilities of the first buffer."""
         from dpmsnc.baselines.start import make_start
 
-        return np.asarray(make_start(self).fit(graph, validation=held_back).predict_proba())
+        validation = held_back if held_back.any() else None
+        return np.asarray(make_start(self).fit(graph, validation=validation).predict_proba())
 
     def _keep(
         self, trainer: PartialTraining, graph: Graph, train: NDArray[np.bool_], held_back: NDArray[np.bool_]

@@ -1,0 +1,176 @@
+import numpy as np
+import pytest
+import torch
+
+from dpmsnc import Graph, InputError, NodeClassifier, Sampling, Schedule, Training
+from dpmsnc.baselines import LabelPropagation, MaskedLabels
+from dpmsnc.data.grids import grid_localized, grid_scattered
+
+QUICK = Training(steps=30, refresh_every=10, start_refreshes=2, evaluate_every=10)
+TASK = grid_scattered(columns=20, seed=0)
+
+
+def quick(**arguments):
+    defaults = {"hidden_channels": 8, "training": QUICK, "sampling": Sampling(steps=5), "schedule": Schedule(10)}
+    return NodeClassifier(**(defaults | arguments))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return quick().fit(TASK.graph, validation=TASK.validation)
+
+
+def test_known_labels_come_back_unchanged(fitted):
+    known = TASK.graph.known
+    names = TASK.graph.decode(TASK.graph.y)
+    assert (fitted.predict()[known] == names[known]).all()
+    assert (fitted.sample(4)[:, known] == names[known]).all()
+    proba = fitted.predict_proba()
+    assert proba[known].max(axis=1) == pytest.approx(1) and proba.sum(axis=1) == pytest.approx(1)
+
+
+def test_benchmark_rule_conditions_on_training_labels_only(fitted):
+    labels = fitted._conditioned(None, "train")
+    assert (labels != -1).sum() == TASK.train.sum() and (labels[~TASK.train] == -1).all()
+
+
+def test_revealed_labels_are_conditioned_on_without_a_refit(fitted):
+    node = int(np.flatnonzero(TASK.test)[0])
+    before = fitted.predict(condition_on="train")[node]
+    other = next(name for name in fitted.classes_ if name != before)
+    weights = [value.clone() for value in fitted.denoiser_.parameters()]
+    after = fitted.predict(known={TASK.graph.ids[node]: other}, condition_on="train")
+    assert after[node] == other
+    assert all(torch.equal(a, b) for a, b in zip(weights, fitted.denoiser_.parameters(), strict=True))
+
+
+def test_own_opinion_can_differ_from_given_labels(fitted):
+    node = int(np.flatnonzero(TASK.train)[0])
+    given = fitted.predict(condition_on="train")[node]
+    wrong = next(name for name in fitted.classes_ if name != given)
+    revealed = {TASK.graph.ids[node]: wrong}
+    assert fitted.predict(known=revealed)[node] == wrong
+    assert fitted.predict(own=True).shape == (40,)
+
+
+def test_same_seed_same_samples(fitted):
+    assert (fitted.sample(5, seed=1) == fitted.sample(5, seed=1)).all()
+    assert (fitted.sample(5, seed=1) != fitted.sample(5, seed=2)).any()
+    again = quick().fit(TASK.graph, validation=TASK.validation)
+    assert (again.sample(5, seed=1) == fitted.sample(5, seed=1)).all()
+
+
+@pytest.mark.parametrize("conditioning", ["amortised", "guided"])
+def test_permuting_nodes_permutes_the_answer(conditioning):
+    clf = quick(conditioning=conditioning).fit(TASK.graph, validation=TASK.validation)
+    answer = clf.predict()
+    order = np.random.default_rng(0).permutation(40)
+    place = np.argsort(order)  # old node i stands at place[i]
+    old = TASK.graph
+    clf.graph_ = Graph.build(
+        place[old.edge_index], num_nodes=40, y=old.y[order], classes=old.classes, ids=old.ids[order]
+    )
+    assert (clf.predict() == answer[order]).all()
+
+
+def test_saved_and_loaded_gives_identical_samples(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    assert (loaded.sample(6, seed=3) == fitted.sample(6, seed=3)).all()
+    assert (loaded.predict(condition_on="train") == fitted.predict(condition_on="train")).all()
+    assert loaded.config() == fitted.config() and loaded.history_ == fitted.history_
+    assert {file.name for file in (tmp_path / "model").iterdir()} == {"model.json", "weights.safetensors", "graph.npz"}
+    fitted.save(tmp_path / "model")  # replaces the folder
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
+
+
+@pytest.mark.parametrize("start", ["pta", "gnn", "lp", "uniform", LabelPropagation()], ids=str)
+def test_any_start_fills_the_first_buffer(start):
+    clf = quick(start=start, training=Training(steps=10, evaluate_every=10)).fit(TASK.graph, validation=0.3)
+    assert clf.predict().shape == (40,)
+
+
+def test_a_start_without_the_verbs_is_refused():
+    with pytest.raises(InputError, match="predict_proba"):
+        quick(start=42).fit(TASK.graph)
+
+
+def test_every_label_may_be_trained_on_without_validation():
+    clf = quick().fit(TASK.graph, validation=None)
+    assert clf.train_.sum() == TASK.graph.known.sum() and clf.best_step_ == QUICK.steps
+
+
+def test_nothing_to_learn_from_is_said():
+    with pytest.raises(InputError):
+        quick().fit(TASK.graph.with_labels(np.full(40, -1)))
+    with pytest.raises(InputError, match="not fitted"):
+        NodeClassifier().predict()
+
+
+def test_lower_bound_has_all_its_terms_and_prefers_the_trained_model(fitted):
+    bound = fitted.lower_bound(num_draws=8)
+    assert bound.total == pytest.approx(bound.prior + bound.steps + bound.reconstruction + bound.entropy)
+    assert bound.prior < 0 and bound.steps < 0 and bound.entropy >= 0
+    fresh = quick(training=Training(steps=1, evaluate_every=1)).fit(TASK.graph, validation=TASK.validation)
+    assert fresh.lower_bound(num_draws=8).total < bound.total
+
+
+@pytest.mark.parametrize(
+    ("setting", "steps", "refreshes", "every"),
+    [
+        ("synthetic", 100, 10, 30),
+        ("homophilic", 80, 20, 100),
+        ("heterophilic", 80, 100, 100),
+        ("inductive", 80, 20, 100),
+    ],
+)
+def test_paper_preset_resolves_per_setting(setting, steps, refreshes, every):
+    clf = NodeClassifier.from_preset("paper", setting)
+    assert clf.schedule.num_steps == steps
+    assert (clf.training.start_refreshes, clf.training.refresh_every) == (refreshes, every)
+    assert (clf.training.buffer_size, clf.training.samples_per_refresh) == (50, 5)
+    assert (clf.conditioning, clf.parameterisation, clf.sampling.method) == ("guided", "epsilon", "ancestral")
+    assert clf.dropout == (0.0 if setting == "synthetic" else 0.5)
+    assert NodeClassifier.from_preset("paper", setting, seed=7).seed == 7
+    with pytest.raises(InputError, match="paper"):
+        NodeClassifier.from_preset("article", setting)
+
+
+@pytest.mark.parametrize("backbone", ["gcn", "gat", "gcnii", "sage", "gin"])
+def test_every_backbone_fits(backbone):
+    clf = quick(backbone=backbone, training=Training(steps=4, evaluate_every=2)).fit(TASK.graph, validation=0.3)
+    assert clf.predict().shape == (40,)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_gpu_and_cpu_predict_alike(fitted):
+    on_gpu = quick(device="cuda").fit(TASK.graph, validation=TASK.validation)
+    assert (on_gpu.predict() == fitted.predict()).mean() > 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [grid_scattered, grid_localized])
+def test_defaults_solve_both_grids_and_stay_there(make):
+    task = make(columns=100, seed=3)
+    clf = NodeClassifier(training=Training(steps=600)).fit(task.graph, validation=task.validation)
+    predicted = task.graph.encode(clf.predict(condition_on="train"))
+    assert (predicted == task.truth)[task.test].mean() >= 0.99
+    curve = np.array(clf.history_.validation_accuracy)
+    settled = curve[np.argmax(curve >= curve.max() - 0.01) :]
+    assert settled.min() >= curve.max() - 0.03
+
+
+@pytest.mark.slow
+def test_the_same_code_learns_a_rule_of_three_classes():
+    task = grid_scattered(columns=300, seed=0, rule="three")
+    clf = NodeClassifier(num_layers=3, training=Training(steps=800)).fit(task.graph, validation=task.validation)
+    predicted = task.graph.encode(clf.predict(condition_on="train"))
+    assert (predicted == task.truth)[task.test].mean() >= 0.97
+
+
+@pytest.mark.slow
+def test_masked_labels_is_the_same_estimator_without_diffusion():
+    task = grid_scattered(columns=100, seed=0)
+    clf = MaskedLabels(training=Training(steps=300)).fit(task.graph, validation=task.validation)
+    predicted = task.graph.encode(clf.predict(condition_on="train"))
+    assert (predicted == task.truth)[task.test].mean() >= 0.8
