@@ -2,7 +2,8 @@
 
 `Graph` holds nodes, undirected edges, features, classes and known labels, and nothing about models. Labels are integers
 into `classes`, with -1 (`UNKNOWN`) where no label is known: no masks are needed to say which nodes are labelled.
-Reading and cleaning what users bring is the work of `dpmsnc.io`; the constructors here only name it.
+Reading what users bring is the work of `dpmsnc.io`, checking it that of `dpmsnc.cleaning`; the constructors here only
+name them.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from dpmsnc.errors import InputError
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+    from dpmsnc.summary import Summary
 
 UNKNOWN = -1
 
@@ -79,14 +84,14 @@ class Graph:
             >>> Graph.build([("a", "b"), ("b", "a"), ("b", "b")]).notes
             ('1 self-loop removed',)
         """
-        from dpmsnc import io
+        from dpmsnc import cleaning
 
-        sources, targets = io.endpoints(edges)
-        names = io.node_ids(ids, num_nodes, x, y, sources, targets)
-        edge_index, notes = io.simple_edges(io.edge_positions(sources, targets, names), len(names))
-        labels, class_names = io.clean_labels(y, len(names), classes)
-        graph = cls(len(names), edge_index, io.clean_features(x, names), labels, class_names, names)
-        return replace(graph, notes=(*notes, *io.connectivity_notes(graph)))
+        sources, targets = cleaning.endpoints(edges)
+        names = cleaning.node_ids(ids, num_nodes, x, y, sources, targets)
+        edge_index, notes = cleaning.simple_edges(cleaning.edge_positions(sources, targets, names), len(names))
+        labels, class_names = cleaning.clean_labels(y, len(names), classes)
+        graph = cls(len(names), edge_index, cleaning.clean_features(x, names), labels, class_names, names)
+        return replace(graph, notes=(*notes, *cleaning.connectivity_notes(graph)))
 
     @classmethod
     def from_tables(
@@ -185,6 +190,8 @@ class Graph:
     @cached_property
     def adjacency(self) -> sp.csr_array:
         """Symmetric 0/1 adjacency matrix without self-loops."""
+        import scipy.sparse as sp
+
         i, j = self.edge_index
         ones = np.ones(2 * self.num_edges, dtype=np.float32)
         coordinates = (np.concatenate([i, j]), np.concatenate([j, i]))
@@ -219,9 +226,9 @@ class Graph:
 
     def encode(self, labels: Any) -> NDArray[np.int64]:
         """Class names to indices into `classes`; -1 where a label is missing."""
-        from dpmsnc import io
+        from dpmsnc.cleaning import encode_labels, label_values
 
-        return io.encode_labels(io.label_values(labels, self.classes), self.classes)
+        return encode_labels(label_values(labels, self.classes), self.classes)
 
     def decode(self, indices: ArrayLike) -> NDArray[np.object_]:
         """Indices into `classes` to class names, in the same shape; None where the index is -1."""
@@ -276,30 +283,10 @@ class Graph:
             )
 
     def summary(self, hidden_channels: int = 64, num_layers: int = 2, draws: int = 4) -> Summary:
-        """Sizes, label counts, homophily, components and memory needed; made to be printed.
+        """Sizes, label counts, homophily, components and the memory a fit of this size needs; made to be printed."""
+        from dpmsnc.summary import summarise
 
-        The memory of a fit is estimated as 4 bytes * nodes * draws * hidden_channels * num_layers * 6 (values,
-        gradients, dropout masks and scratch of each layer) plus the bytes of the features.
-        """
-        components, isolated = self.connectivity
-        labelled = self.y[self.edge_index]
-        both_known = (labelled != UNKNOWN).all(axis=0)
-        x: Any = self.x
-        filled = 0 if x is None else x.nnz if sp.issparse(x) else np.count_nonzero(x)
-        return Summary(
-            num_nodes=self.num_nodes,
-            num_edges=self.num_edges,
-            num_features=self.num_features,
-            feature_density=filled / max(1, self.num_nodes * self.num_features),
-            class_counts={name: int((self.y == k).sum()) for k, name in enumerate(self.classes)},
-            num_unknown=int((~self.known).sum()),
-            homophily=float((labelled[0] == labelled[1])[both_known].mean()) if both_known.any() else None,
-            num_labelled_edges=int(both_known.sum()),
-            num_components=components,
-            num_isolated=isolated,
-            memory_mb=(24 * self.num_nodes * draws * hidden_channels * num_layers + _num_bytes(self.x)) / 1e6,
-            notes=self.notes,
-        )
+        return summarise(self, hidden_channels, num_layers, draws)
 
     @property
     def connectivity(self) -> tuple[int, int]:
@@ -312,48 +299,3 @@ class Graph:
             return int(components), self.num_nodes - len(np.unique(self.edge_index))
 
         return self.cached("connectivity", count)
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What `Graph.summary` found; `print` it."""
-
-    num_nodes: int
-    num_edges: int
-    num_features: int
-    feature_density: float
-    """Share of the features that are not zero."""
-    class_counts: dict[Any, int]
-    num_unknown: int
-    homophily: float | None
-    """Share of edges that join equal labels, among edges with both labels known; None where there are none."""
-    num_labelled_edges: int
-    num_components: int
-    num_isolated: int
-    memory_mb: float
-    notes: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        features = f"{self.num_features:,} ({self.feature_density:.1%} non-zero)" if self.num_features else "none"
-        if self.homophily is None:
-            homophily = "no edge with both labels known"
-        else:
-            homophily = f"{self.homophily:.2f} over {self.num_labelled_edges:,} edges with both labels known"
-        rows = {
-            "nodes": f"{self.num_nodes:,}",
-            "edges": f"{self.num_edges:,}",
-            "features": features,
-            "labels": f"{self.num_nodes - self.num_unknown:,} known, {self.num_unknown:,} unknown",
-            "classes": ", ".join(f"{name} ({count:,})" for name, count in self.class_counts.items()) or "none",
-            "homophily": homophily,
-            "components": f"{self.num_components:,} ({self.num_isolated:,} isolated nodes)",
-            "memory": f"about {self.memory_mb:,.0f} MB to fit",
-        }
-        lines = ["Graph", *(f"  {name:<12}{value}" for name, value in rows.items())]
-        return "\n".join([*lines, *(f"  {'note':<12}{note}" for note in self.notes)])
-
-
-def _num_bytes(x: Any) -> int:
-    if x is None:
-        return 0
-    return x.data.nbytes + x.indices.nbytes + x.indptr.nbytes if sp.issparse(x) else x.nbytes
