@@ -28,6 +28,7 @@ from dpmsnc.options import (
     Sampling,
     ScalingName,
     Training,
+    check_range,
 )
 from dpmsnc.presets import preset
 from dpmsnc.split import split_known
@@ -137,6 +138,7 @@ class NodeClassifier:
         """
         from dpmsnc.training.checkpoint import load_state, save_state
 
+        self._check_settings()
         graph.check_trainable()
         train, held_back = split_known(graph, validation, self.seed)
         checkpoint = Path(checkpoint) if checkpoint is not None else None
@@ -258,15 +260,19 @@ class NodeClassifier:
 
         folder = Path(folder)
         description = _read_description(folder)
-        clf = cls(**_from_json(description["config"]))
         tensors, _ = load_state(folder / "weights.safetensors")
+        try:
+            clf = cls(**_from_json(description["config"]))
+            clf.train_, clf.validation_ = (tensors.pop(name).numpy() for name in ("train", "validation"))
+            clf.buffer_ = tensors.pop("buffer")
+            clf.adopt_, clf.best_step_ = description["adopt"], description["best_step"]
+            clf.best_accuracy_, clf.interrupted_ = description["best_accuracy"], description["interrupted"]
+            clf.history_ = History(**description["history"])
+        except (KeyError, TypeError) as error:
+            message = f"model.json or weights.safetensors in {folder} was not written by dpmsnc ({error!r}); fit again"
+            raise ModelFileError(message) from error
         clf.graph_ = Graph.from_npz(folder / "graph.npz")
         clf.classes_ = clf.graph_.classes
-        clf.train_, clf.validation_ = (tensors.pop(name).numpy() for name in ("train", "validation"))
-        clf.buffer_ = tensors.pop("buffer")
-        clf.adopt_, clf.best_step_ = description["adopt"], description["best_step"]
-        clf.best_accuracy_, clf.interrupted_ = description["best_accuracy"], description["interrupted"]
-        clf.history_ = History(**description["history"])
         clf.denoiser_ = clf._denoiser(clf.graph_)
         try:
             clf.denoiser_.load_state_dict(tensors)
@@ -324,7 +330,8 @@ class NodeClassifier:
     def _keep(
         self, trainer: PartialTraining, graph: Graph, train: NDArray[np.bool_], held_back: NDArray[np.bool_]
     ) -> None:
-        trainer.denoiser.load_state_dict(trainer.best)
+        # an interrupt before the first evaluation leaves nothing to choose from
+        trainer.denoiser.load_state_dict(trainer.best if trainer.history.step else trainer.averaged)
         self.last_weights_ = trainer.averaged
         self.denoiser_, self.history_, self.buffer_ = trainer.denoiser, trainer.history, trainer.buffer.entries.cpu()
         self.adopt_, self.best_step_, self.best_accuracy_ = trainer.best_adopt, trainer.best_step, trainer.best_accuracy
@@ -400,7 +407,10 @@ class NodeClassifier:
 
         if self.device == "auto":
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        return torch.device(self.device)
+        try:
+            return torch.empty(0, device=self.device).device
+        except (RuntimeError, AssertionError) as error:
+            raise InputError(f"device {self.device!r} cannot be used here ({error}); take cpu or auto") from error
 
     def _generator(self, seed: int) -> torch.Generator:
         import torch
@@ -417,7 +427,15 @@ class NodeClassifier:
         import hashlib
 
         digest = hashlib.sha256(json.dumps(self.config(), sort_keys=True, default=str).encode())
-        for part in (graph.edge_index, np.where(train | held_back, graph.y, UNKNOWN), train, held_back):
+        features: Any = graph.x
+        x = (
+            [features.indices, features.data]
+            if hasattr(features, "indices")
+            else []
+            if features is None
+            else [features]
+        )
+        for part in (graph.edge_index, np.where(train | held_back, graph.y, UNKNOWN), train, held_back, *x):
             digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
 
@@ -435,6 +453,11 @@ class NodeClassifier:
             "interrupted": self.interrupted_,
             "history": asdict(self.history_),
         }
+
+    def _check_settings(self) -> None:
+        sizes = {"hidden_channels": 1, "num_layers": 0, "head_layers": 0, "threads": 1, "seed": 0}
+        check_range(self, dropout=(0, 0.99), **{name: (least, np.inf) for name, least in sizes.items()})
+        self.schedule.grid(self.sampling.steps)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "denoiser_"):

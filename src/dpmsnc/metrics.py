@@ -47,14 +47,18 @@ def macro_f1(predicted: Labels, truth: Labels, mask: Mask) -> float:
 
 def calibration_error(probabilities: NDArray[np.floating], truth: Labels, mask: Mask, bins: int = 15) -> float:
     """Expected calibration error of the most probable class, over equally wide bins of its probability."""
-    asked = _asked(truth, mask)
-    if not asked.any():
+    chosen = probabilities[_asked(truth, mask)]
+    right = chosen.argmax(axis=1) == truth[_asked(truth, mask)]
+    return confidence_gap(chosen.max(axis=1), right, bins)
+
+
+def confidence_gap(confidence: NDArray[np.floating], right: Mask, bins: int = 15) -> float:
+    """The calibration error of answers given with a confidence each, whether or not they were the most probable."""
+    if not len(right):
         return np.nan
-    confidence = probabilities[asked].max(axis=1)
-    right = probabilities[asked].argmax(axis=1) == truth[asked]
     of_bin = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
     gap = np.bincount(of_bin, weights=right - confidence, minlength=bins)
-    return float(np.abs(gap).sum() / asked.sum())
+    return float(np.abs(gap).sum() / len(right))
 
 
 def scores(

@@ -6,7 +6,10 @@ Nothing here imports torch, so that `dpmsnc fit --help` answers at once. `Schedu
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from math import inf
+from typing import Any, Literal
+
+from dpmsnc.errors import InputError
 
 BackboneName = Literal["gcn", "gcn-improved", "gat", "gcnii", "gcnii-timeless", "sage", "sage-normalized", "gin"]
 ProcessName = Literal["gaussian", "blank"]
@@ -45,6 +48,13 @@ class Sampling:
     better."""
     guidance: Guidance = field(default_factory=Guidance)
 
+    def __post_init__(self) -> None:
+        check_range(self, temperature=(0, inf))
+        if self.steps is not None:
+            check_range(self, steps=(1, inf))
+        if self.adopt != "auto":
+            check_range(self, adopt=(0, 1))
+
 
 @dataclass(frozen=True)
 class Training:
@@ -80,3 +90,17 @@ class Training:
     evaluate_every: int = 100
     patience: int = 10
     """Stop after so many evaluations without a better validation accuracy."""
+
+    def __post_init__(self) -> None:
+        counts = ("steps", "time_draws", "buffer_size", "samples_per_refresh", "refresh_every", "evaluate_every")
+        amounts = ("learning_rate", "weight_decay", "clip", "start_refreshes", "temperature", "patience")
+        check_range(self, **dict.fromkeys(counts, (1, inf)), **dict.fromkeys(amounts, (0, inf)), averaging=(0, 1))
+
+
+def check_range(options: Any, **ranges: tuple[float, float]) -> None:
+    """Raise `InputError` unless each named attribute lies within its range, ends included."""
+    for name, (least, most) in ranges.items():
+        value = getattr(options, name)
+        if not least <= value <= most:
+            upper = "" if most == inf else f" and at most {most}"
+            raise InputError(f"{name} must be at least {least}{upper}, got {value}")

@@ -18,6 +18,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmsnc.errors import InputError
+
 Array = NDArray[Any]
 
 
@@ -46,9 +48,9 @@ class Schedule:
 
     def __post_init__(self) -> None:
         if self.num_steps < 2:
-            raise ValueError(f"a diffusion needs at least 2 steps, got num_steps={self.num_steps}")
+            raise InputError(f"a diffusion needs at least 2 steps, got num_steps={self.num_steps}")
         if not 0 < self.beta_min < self.beta_max < 1:
-            raise ValueError(f"need 0 < beta_min < beta_max < 1, got {self.beta_min} and {self.beta_max}")
+            raise InputError(f"need 0 < beta_min < beta_max < 1, got {self.beta_min} and {self.beta_max}")
 
     @cached_property
     def beta(self) -> Array:
@@ -92,5 +94,5 @@ class Schedule:
         """The times T = t_0 > t_1 > ... > 0 that a sampler with `steps` evaluations visits, evenly spaced."""
         steps = self.num_steps if steps is None else steps
         if not 1 <= steps <= self.num_steps:
-            raise ValueError(f"steps must lie between 1 and num_steps={self.num_steps}, got {steps}")
+            raise InputError(f"steps must lie between 1 and num_steps={self.num_steps}, got {steps}")
         return [int(t) for t in np.round(np.linspace(self.num_steps, 0, steps + 1))]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -49,13 +50,16 @@ def _csr_tensor(matrix: sp.csr_array, device: torch.device, dtype: torch.dtype) 
     matrix = sp.csr_array(matrix)
     matrix.sort_indices()
     index = np.int32 if matrix.nnz < 2**31 else np.int64
-    return torch.sparse_csr_tensor(
-        torch.from_numpy(matrix.indptr.astype(index)),
-        torch.from_numpy(matrix.indices.astype(index)),
-        torch.from_numpy(matrix.data).to(dtype),
-        size=matrix.shape,
-        device=device,
-    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(matrix.indptr.astype(index)),
+            torch.from_numpy(matrix.indices.astype(index)),
+            torch.from_numpy(matrix.data).to(dtype),
+            size=matrix.shape,
+            device=device,
+            check_invariants=False,
+        )
 
 
 class GraphTensors:

@@ -1,0 +1,240 @@
+"""The command line: the verbs of `NodeClassifier` on files, the demo, and the tables of the paper.
+
+Each command is a dataclass whose fields are its flags and whose `run` does the work. Nothing heavy is imported before a
+command runs, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import tyro
+
+from dpmsnc import __version__
+from dpmsnc.classifier import NodeClassifier, Which
+from dpmsnc.cli_fit import Fit, fit_defaults
+from dpmsnc.errors import InputError
+
+
+class Command(Protocol):
+    def run(self) -> int:
+        """Do the work; the exit code."""
+
+
+@dataclass(frozen=True)
+class AnswerFlags:
+    model: tyro.conf.Positional[Path]
+    """Model folder that `fit` wrote."""
+    out: Path | None = None
+    """Table to write (.csv, .tsv or .parquet); by default CSV on standard output."""
+    known: Path | None = None
+    """Table of labels learned since: conditioned on at once, without a new fit."""
+    id: str | None = None
+    """Column of the table --known with the node ids; by default the first."""
+    label: str | None = None
+    """Column of the table --known with the labels."""
+    condition_on: Which = "known"
+    """Every label the graph has, or only those trained on."""
+    seed: int | None = None
+    """Seed of the samples; by default the model's."""
+
+    def load(self, num_samples: int) -> tuple[NodeClassifier, dict[Any, Any] | None]:
+        """The model, and the labels of --known."""
+        from dpmsnc.tables import check_writable_as_table, in_graph, read_labels
+
+        if num_samples < 1:
+            raise InputError(f"--num-samples is {num_samples}; draw at least 1")
+        check_writable_as_table(self.out)
+        clf = NodeClassifier.load(self.model)
+        if self.known is None:
+            return clf, None
+        return clf, in_graph(read_labels(self.known, "known", self.id, self.label), clf.graph_)
+
+
+@dataclass(frozen=True)
+class Predict(AnswerFlags):
+    """Predict the label of every node: a table with id, label, probability, entropy (nats) and known."""
+
+    num_samples: int = 32
+    """Joint samples behind the probabilities."""
+
+    def run(self) -> int:
+        from dpmsnc.tables import prediction_table, write_table
+
+        clf, known = self.load(self.num_samples)
+        write_table(prediction_table(clf, known, self.condition_on, self.num_samples, self.seed), self.out)
+        return 0
+
+
+@dataclass(frozen=True)
+class Sample(AnswerFlags):
+    """Draw joint labellings: a table with id, sample_0, sample_1, ..."""
+
+    num_samples: int = 8
+    """Joint labellings to draw."""
+    temperature: float = 1.0
+    """Scales the noise; 0 makes all samples the same."""
+
+    def run(self) -> int:
+        from dpmsnc.tables import sample_table, write_table
+
+        clf, known = self.load(self.num_samples)
+        table = sample_table(clf, known, self.condition_on, self.num_samples, self.temperature, self.seed)
+        write_table(table, self.out)
+        return 0
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Score a table of predictions against true labels; nodes whose label was known to the model do not count."""
+
+    predictions: tyro.conf.Positional[Path]
+    """Table that `predict` wrote."""
+    truth: Path
+    """Table of true labels; a blank one is not scored."""
+    id: str | None = None
+    """Column of the truth table with the node ids; by default the first."""
+    label: str | None = None
+    """Column of the truth table with the labels."""
+    model: Path | None = None
+    """Model folder, for the subgraph accuracy: by the model's own labels, and with known labels as given."""
+    edges: Path | None = None
+    """Edge table, for the subgraph accuracy with known labels as given."""
+    source: str | None = None
+    """Column of the edge table; by default the first."""
+    target: str | None = None
+    """Column of the edge table; by default the second."""
+
+    def run(self) -> int:
+        from dpmsnc.evaluation import Comparison, Predictions
+        from dpmsnc.tables import read_labels
+
+        predictions = Predictions.read(self.predictions)
+        comparison = Comparison.of(predictions, read_labels(self.truth, "truth", self.id, self.label))
+        scores = comparison.scores() | self._with_neighbours(comparison)
+        print(f"{'nodes':<26}{comparison.asked.sum()}")
+        for name, value in scores.items():
+            print(f"{name:<26}{value:.4f}")
+        return 0
+
+    def _with_neighbours(self, comparison: Any) -> dict[str, float]:
+        from dpmsnc.graph import Graph
+        from dpmsnc.tables import in_graph
+
+        if self.model is not None:
+            clf = NodeClassifier.load(self.model)
+            known = in_graph(comparison.predictions.given(), clf.graph_)
+            labels = clf.predict(known, condition_on="train", own=True)
+            own = {str(name): str(label) for name, label in zip(clf.graph_.ids.tolist(), labels)}
+            return {
+                "subgraph_accuracy": comparison.subgraph_accuracy(clf.graph_, own),
+                "subgraph_accuracy_known": comparison.subgraph_accuracy(clf.graph_),
+            }
+        if self.edges is not None:
+            columns: dict[str, Any] = {"source": self.source, "target": self.target}
+            graph = Graph.from_tables(self.edges, self.predictions, id="id", features=(), **columns)
+            return {"subgraph_accuracy_known": comparison.subgraph_accuracy(graph)}
+        return {}
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Solve a cyclic grid that a graph network cannot, and write a report to look at."""
+
+    out: Path = Path("runs/demo")
+    """Folder for report.html."""
+    columns: int = 1000
+    """Length of the grid, which has two rows."""
+    seed: int = 0
+
+    def run(self) -> int:
+        from dpmsnc.demo import run
+
+        run(self.out, columns=self.columns, seed=self.seed)
+        return 0
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Run what is missing of a table of the paper, and print it."""
+
+    name: tyro.conf.Positional[str]
+    """The experiment, for example synthetic."""
+    seeds: str | None = None
+    """Seeds, for example 0-4 or 0,2,7; by default the experiment's."""
+    methods: tuple[str, ...] | None = None
+    """Methods; by default all of the experiment."""
+    results: Path = Path("results")
+    """Folder of stored runs; a stored run is not run again."""
+    force: bool = False
+    """Run again what is stored."""
+
+    def run(self) -> int:
+        from dpmsnc.experiments.runner import reproduce
+
+        seeds = None if self.seeds is None else parse_seeds(self.seeds)
+        methods = None if self.methods is None else list(self.methods)
+        reproduce(self.name, seeds=seeds, results=self.results, force=self.force, methods=methods)
+        return 0
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "demo": Demo,
+    "fit": Fit,
+    "predict": Predict,
+    "sample": Sample,
+    "evaluate": Evaluate,
+    "reproduce": Reproduce,
+}
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Seeds written as numbers and ranges.
+
+    Example:
+        >>> parse_seeds("0-2,7")
+        [0, 1, 2, 7]
+    """
+    try:
+        ends = [[int(end) for end in part.split("-")] for part in text.split(",")]
+        return [seed for first, *last in ends for seed in range(first, (*last, first)[0] + 1)]
+    except ValueError as error:
+        raise InputError(f"--seeds {text} is not a list of numbers; write for example 0-4 or 0,2,7") from error
+
+
+def parse(arguments: Sequence[str]) -> Command:
+    """The command that the arguments describe; prints help or complains, and exits, where they describe none."""
+    name = arguments[0] if arguments else "--help"
+    if name not in COMMANDS:
+        about = (
+            "Joint label prediction on partly labelled graphs. `dpmsnc COMMAND --help` lists the flags of a command."
+        )
+        return tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="dpmsnc", description=about, args=[name])
+    default: Any = fit_defaults(arguments) if name == "fit" else tyro.MISSING_NONPROP
+    return tyro.cli(COMMANDS[name], prog=f"dpmsnc {name}", args=arguments[1:], default=default)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script `dpmsnc`."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if list(arguments) == ["--version"]:
+        print(f"dpmsnc {__version__}")
+        return 0
+    command = parse(arguments)
+    try:
+        return command.run()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # whoever read our output has seen enough; Python would complain when it flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (InputError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
