@@ -1,0 +1,150 @@
+"""Figures: a grid coloured by known, right and wrong, and lines over steps.
+
+Every function returns a matplotlib figure that belongs to nobody else (no pyplot, no global state); `svg` turns it into
+something that can be written or put into a page. Nothing is told by hue alone: classes differ in lightness, known nodes
+stand in a ring, wrong ones bear a cross.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps, rc_context
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from dpmsnc.graph import UNKNOWN
+
+INK, MUTED, EDGE, WRONG = "#222222", "#8a8a8a", "#b9b9b9", "#d1410c"
+LINES = ("#0b5fa5", "#c26a00", "#3b7d4f", "#7a4a8c")
+FONT: dict[Any, Any] = {
+    "font.size": 10,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """Labels of the nodes of a graph, as class indices, and how to draw them.
+
+    `labels` is -1 where nothing is said about a node; `known` are the nodes whose label was given; `truth` may be left
+    out, and then no node is called wrong.
+    """
+
+    positions: NDArray[np.float64]
+    edge_index: NDArray[np.int64]
+    num_classes: int
+    labels: NDArray[np.int64]
+    known: NDArray[np.bool_]
+    truth: NDArray[np.int64] | None = None
+
+    @property
+    def wrong(self) -> NDArray[np.bool_]:
+        if self.truth is None:
+            return np.zeros(len(self.labels), dtype=bool)
+        return (self.labels != UNKNOWN) & (self.labels != self.truth) & ~self.known
+
+
+def grids(panels: Mapping[str, Labelling], width: float = 3.2, legend: bool = True) -> Figure:
+    """Labellings side by side under their names, with one legend for all."""
+    foot = 0.45 if legend else 0.0
+    height = width + 0.35 + foot
+    with rc_context(FONT):
+        figure = Figure(figsize=(width * len(panels), height))
+        axes = figure.subplots(1, len(panels), squeeze=False)[0]
+        for ax, (name, labelling) in zip(axes, panels.items(), strict=True):
+            _draw_labelling(ax, labelling)
+            ax.set_title(name, fontsize=12, pad=6)
+        figure.subplots_adjust(left=0.01, right=0.99, top=1 - 0.33 / height, bottom=(foot + 0.02) / height, wspace=0.06)
+        if legend:
+            classes = max(panel.num_classes for panel in panels.values())
+            handles = _legend_handles(classes)
+            figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False, handletextpad=0.3)
+    return figure
+
+
+def grid_legend(num_classes: int) -> Figure:
+    """The legend of `grids` on its own, for pages that stack the panels."""
+    handles = _legend_handles(num_classes)
+    with rc_context(FONT):
+        figure = Figure(figsize=(1.05 * len(handles), 0.35))
+        figure.legend(handles=handles, loc="center left", ncols=len(handles), frameon=False, handletextpad=0.3)
+    return figure
+
+
+def lines(
+    series: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    x_label: str,
+    y_label: str,
+    *,
+    y_range: tuple[float, float] | None = None,
+    levels: Mapping[str, float] | None = None,
+) -> Figure:
+    """Named lines (x, y), and named constant levels as dashes."""
+    with rc_context(FONT):
+        figure = Figure(figsize=(4.6, 3.1), layout="constrained")
+        ax = figure.subplots()
+        for colour, marker, (name, (x, y)) in zip(LINES, "osD^", series.items()):
+            ax.plot(x, y, color=colour, marker=marker, markersize=4, linewidth=1.6, label=name)
+        for colour, (name, level) in zip(LINES[len(series) :], (levels or {}).items()):
+            ax.axhline(level, color=colour, linestyle="--", linewidth=1.4, label=name)
+        ax.set_xlabel(x_label)
+        ax.set_ylabel(y_label)
+        if y_range is not None:
+            ax.set_ylim(*y_range)
+        ax.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(axis="y", color="#e4e4e4", linewidth=0.8)
+        ax.legend(frameon=False, fontsize=9)
+    return figure
+
+
+def svg(figure: Figure) -> bytes:
+    """The figure as SVG, without a date or random names; letters are outlines, so no font is needed to read it."""
+    buffer = io.BytesIO()
+    with rc_context({"svg.fonttype": "path", "svg.hashsalt": "dpmsnc"}):
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(buffer, format="svg", metadata=nothing, facecolor="white")
+    return buffer.getvalue()
+
+
+def _draw_labelling(ax: Axes, labelling: Labelling) -> None:
+    xy = labelling.positions
+    ax.add_collection(LineCollection(list(xy[labelling.edge_index.T]), colors=EDGE, linewidths=1.0, zorder=1))
+    size = 7000 / len(xy)
+    ring, wrong = xy[labelling.known], labelling.wrong
+    ax.scatter(ring[:, 0], ring[:, 1], 1.7 * size, "white", edgecolors=INK, linewidths=2.0, zorder=2)
+    shades = [_shade(c, labelling.num_classes) if c != UNKNOWN else "white" for c in labelling.labels.tolist()]
+    ax.scatter(xy[:, 0], xy[:, 1], size, shades, edgecolors=np.where(wrong, WRONG, MUTED).tolist(), zorder=3)
+    ax.scatter(xy[wrong, 0], xy[wrong, 1], 0.4 * size, WRONG, marker="X", edgecolors="white", linewidths=0.7, zorder=4)
+    ax.set_aspect("equal")
+    ax.margins(0.08)
+    ax.set_axis_off()
+
+
+def _shade(index: int, num_classes: int) -> tuple[float, float, float, float]:
+    """Classes from light to dark."""
+    share = index / max(num_classes - 1, 1)
+    return colormaps["Blues"](0.18 + 0.52 * share)
+
+
+def _legend_handles(num_classes: int) -> list[Line2D]:
+    def dot(name: str, **style: object) -> Line2D:
+        look = {"marker": "o", "markersize": 9, "markeredgecolor": MUTED, "markeredgewidth": 0.8} | style
+        return Line2D([], [], linestyle="", label=name, **look)  # type: ignore[arg-type]
+
+    classes = [dot(f"class {c}", markerfacecolor=_shade(c, num_classes)) for c in range(num_classes)]
+    known = dot("known", markersize=11, markerfacecolor="white", markeredgecolor=INK, markeredgewidth=1.8)
+    wrong = dot("wrong", marker="X", markerfacecolor=WRONG, markeredgecolor="white")
+    return [*classes, known, wrong]

@@ -1,0 +1,148 @@
+"""One self-contained HTML page: paragraphs, tables and figures, in the order in which they are added.
+
+Nothing is loaded from elsewhere (no script, no font, no style sheet; images are data URIs), every text is escaped, and
+the file is either whole or absent.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from dpmsnc.errors import InputError
+
+STYLE = """
+:root { color-scheme: light; }
+body { max-width: 800px; margin: 0 auto; padding: 1.5rem 1rem 3rem; background: #fff; color: #222;
+  font: 17px/1.55 system-ui, -apple-system, "Segoe UI", "Liberation Sans", sans-serif; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: .5rem 0 1rem; }
+h2 { font-size: 1.2rem; margin: 2.2rem 0 .5rem; }
+p { margin: .6rem 0; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+caption { caption-side: bottom; text-align: left; }
+th, td { padding: .35rem 0 .35rem 1.4rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
+th { border-bottom: 2px solid #222; font-weight: 600; vertical-align: bottom; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
+.row { display: flex; flex-wrap: wrap; gap: 1rem 1.5rem; align-items: flex-start; margin: 1rem 0; }
+figure { margin: 0; flex: 1 1 300px; max-width: 440px; }
+img { display: block; max-width: 100%; height: auto; }
+figure img { width: 100%; }
+caption, figcaption, .note { font-size: .9rem; line-height: 1.45; color: #555; padding-top: .4rem; }
+figcaption { text-align: center; }
+@media (max-width: 600px) {
+  body { font-size: 16px; }
+  th, td { padding-left: .4rem; font-size: .8rem; }
+  th, td:first-child { white-space: normal; }
+}
+"""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG image with the words that stand for it where it cannot be seen."""
+
+    svg: bytes
+    alt: str
+    caption: str = ""
+
+    @property
+    def tag(self) -> str:
+        code = base64.b64encode(self.svg).decode("ascii")
+        return f'<img src="data:image/svg+xml;base64,{code}" alt="{escape(self.alt)}">'
+
+    @property
+    def words(self) -> str:
+        return f"<figcaption>{escape(self.caption)}</figcaption>" if self.caption else ""
+
+
+class Page:
+    """A page that grows from top to bottom; each verb returns the page, so that calls can be chained."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.parts: list[str] = []
+
+    def heading(self, text: str) -> Page:
+        return self._add(f"<h2>{escape(text)}</h2>")
+
+    def paragraph(self, text: str) -> Page:
+        return self._add(f"<p>{escape(text)}</p>")
+
+    def note(self, text: str) -> Page:
+        """A paragraph in small print."""
+        return self._add(f'<p class="note">{escape(text)}</p>')
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> Page:
+        """The first column is set to the left, the others, numbers as a rule, to the right."""
+        head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
+        body = "\n".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        below = f"<caption>{escape(caption)}</caption>" if caption else ""
+        return self._add(
+            f'<div class="wide"><table>{below}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
+        )
+
+    def image(self, picture: Picture) -> Page:
+        """One picture in its own size, such as a legend."""
+        return self._add(f"<div>{picture.tag}</div>")
+
+    def figures(self, *pictures: Picture) -> Page:
+        """Pictures side by side where there is room for them, one below the other on a phone."""
+        cells = "\n".join(f"<figure>{picture.tag}{picture.words}</figure>" for picture in pictures)
+        return self._add(f'<div class="row">\n{cells}\n</div>')
+
+    def html(self) -> str:
+        title = escape(self.title)
+        return "\n".join(
+            [
+                '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+                '<meta name="viewport" content="width=device-width, initial-scale=1">',
+                f"<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>",
+                *self.parts,
+                "</body>\n</html>\n",
+            ]
+        )
+
+    def write(self, path: Path) -> None:
+        write_whole(path, self.html().encode())
+
+    def _add(self, part: str) -> Page:
+        self.parts.append(part)
+        return self
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file, and the folders it is in, so that a reader sees the old file or the new one, never a half."""
+    make_folder(path.parent)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(data)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(f"cannot write {path} ({error}); give another name") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder that can be written into, or say that it cannot be; worth asking before long work."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot create the folder {folder} ({error}); give another name") from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"{folder} is not yours to write to; name another folder, or change its permissions")
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The same table for a terminal: columns aligned, the first to the left and the others to the right."""
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    lines = [
+        "  ".join(cell.rjust(width) if i else cell.ljust(width) for i, (cell, width) in enumerate(zip(row, widths)))
+        for row in [header, ["-" * width for width in widths], *rows]
+    ]
+    return "\n".join(line.rstrip() for line in lines)
