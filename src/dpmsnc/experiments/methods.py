@@ -1,0 +1,68 @@
+"""The methods that tables compare, by name: how each is built for a seed and with the settings of an experiment.
+
+Every method is an estimator with `fit(graph, validation=mask)` and `predict()`. A method's version goes up when its
+numbers may change although its configuration does not: runs of older versions are then run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dpmsnc.baselines import GNN, PTA, LabelPropagation, MaskedLabels
+from dpmsnc.classifier import NodeClassifier
+from dpmsnc.errors import InputError
+from dpmsnc.presets import preset
+
+
+@dataclass(frozen=True)
+class Method:
+    """`build(seed, **settings)` gives the estimator, not yet fitted."""
+
+    build: Callable[..., Any]
+    version: int = 1
+
+
+def _gcn(seed: int, **settings: Any) -> GNN:
+    return GNN("gcn", seed=seed, **settings)
+
+
+def _lp(seed: int, **settings: Any) -> LabelPropagation:
+    return LabelPropagation(**settings)
+
+
+def _pta(seed: int, **settings: Any) -> PTA:
+    return PTA(seed=seed, **settings)
+
+
+def _masked_labels(seed: int, **settings: Any) -> MaskedLabels:
+    return MaskedLabels(seed=seed, **settings)
+
+
+def _dpm_snc(seed: int, **settings: Any) -> NodeClassifier:
+    return NodeClassifier(seed=seed, **settings)
+
+
+def _dpm_snc_paper(seed: int, setting: str = "homophilic", steps: int | None = None, **settings: Any) -> NodeClassifier:
+    """The paper's preset for a setting; `steps` shortens it."""
+    if steps is not None:
+        settings["training"] = replace(preset("paper", setting)["training"], steps=steps)
+    return NodeClassifier.from_preset("paper", setting=setting, seed=seed, **settings)
+
+
+METHODS: dict[str, Method] = {
+    "gcn": Method(_gcn),
+    "lp": Method(_lp),
+    "pta": Method(_pta),
+    "masked-labels": Method(_masked_labels),
+    "dpm-snc": Method(_dpm_snc),
+    "dpm-snc-paper": Method(_dpm_snc_paper),
+}
+
+
+def method(name: str) -> Method:
+    """The method of that name."""
+    if name not in METHODS:
+        raise InputError(f"unknown method {name!r}; there are {', '.join(METHODS)}")
+    return METHODS[name]

@@ -1,0 +1,119 @@
+"""One run of an experiment: a method is fitted to a task, scored, and described by a document.
+
+The task depends on the data set and the seed and on nothing else, so all methods face the same split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from dpmsnc.classifier import NodeClassifier
+from dpmsnc.data import Task, load
+from dpmsnc.experiments.methods import method
+from dpmsnc.experiments.store import Cost, Document, Key, configuration, run_document
+from dpmsnc.metrics import accuracy, scores, subgraph_accuracy
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A table of the paper: which methods on which data sets, and how the runs are shown."""
+
+    name: str
+    datasets: tuple[str, ...]
+    methods: Mapping[str, dict[str, Any]]
+    """Rows in their order, each with the settings that differ from the method's defaults."""
+    seeds: tuple[int, ...]
+    table: Callable[[list[Document]], str]
+    measure: Callable[[Any, Task, int], dict[str, Any]] | None = None
+    """More metrics of a fitted model, by name: called with the model, the task and the seed."""
+    load: Callable[..., Task] = load
+
+
+@dataclass(frozen=True)
+class Run:
+    """One cell of an experiment for one seed."""
+
+    experiment: Experiment
+    dataset: str
+    method: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.method} on {self.dataset}, seed {self.seed}"
+
+    def build(self) -> Any:
+        """The estimator, not yet fitted."""
+        return method(self.method).build(self.seed, **self.experiment.methods[self.method])
+
+    @property
+    def key(self) -> Key:
+        config = configuration(self.build())
+        version = method(self.method).version
+        return Key(self.experiment.name, self.dataset, self.method, config, self.seed, version)
+
+    def execute(self) -> Document:
+        """Fit, predict, score; the cost is that of fitting and of one prediction."""
+        torch.set_num_threads(1)
+        task = self.experiment.load(self.dataset, seed=self.seed)
+        model = self.build()
+        with Cost() as cost:
+            self._fit(model, task)
+            selected = own_labels(model, task)
+        metrics: dict[str, Any] = {"selected": score(selected, task), "last": last_score(model, task)}
+        if self.experiment.measure is not None:
+            metrics |= self.experiment.measure(model, task, self.seed)
+        return run_document(
+            experiment=self.experiment.name,
+            dataset=self.dataset,
+            method=self.method,
+            model=model,
+            seed=self.seed,
+            cost=cost,
+            method_version=method(self.method).version,
+            metrics=metrics,
+        )
+
+    def _fit(self, model: Any, task: Task) -> None:
+        if not isinstance(model, NodeClassifier):
+            model.fit(task.graph, validation=task.validation)
+            return
+        # shown on a terminal only (disable=None), so that logs stay readable
+        with tqdm(total=model.training.steps, desc=str(self), unit="step", leave=False, disable=None) as bar:
+            model.fit(task.graph, validation=task.validation, progress=lambda training: bar.update())
+        if model.interrupted_:  # `fit` turns Ctrl-C into an early end; a run cut short must not be stored
+            raise KeyboardInterrupt
+
+
+def own_labels(model: Any, task: Task) -> NDArray[np.int64]:
+    """The model's own label of every node given the training labels, as class indices."""
+    if isinstance(model, NodeClassifier):
+        return task.graph.encode(model.predict(condition_on="train", own=True))
+    return task.graph.encode(model.predict())
+
+
+def last_score(model: Any, task: Task) -> dict[str, float] | None:
+    """The score of the weights that training ended with; None for methods that keep only the selected ones."""
+    if not isinstance(model, NodeClassifier):
+        return None
+    with model.using_last():
+        return score(own_labels(model, task), task)
+
+
+def score(own: NDArray[np.int64], task: Task) -> dict[str, float]:
+    """Test metrics of a labelling, and its validation accuracy.
+
+    Subgraph accuracy counts the neighbours' labels too, so it stands twice: by the model's own label on training nodes,
+    and with training labels returned unchanged.
+    """
+    kept = np.where(task.train, task.truth, own)
+    result = scores(own, task.truth, task.test, task.graph)
+    result["subgraph_accuracy_known"] = subgraph_accuracy(kept, task.truth, task.test, task.graph)
+    result["validation_accuracy"] = accuracy(own, task.truth, task.validation)
+    return {name: round(value, 6) for name, value in result.items()}
