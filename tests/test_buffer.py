@@ -39,10 +39,10 @@ def test_draws_are_uniform_over_entries():
     assert all(abs(share - 0.25) < 0.02 for share in shares)
 
 
-def test_confidence_is_one_where_all_agree_and_zero_where_they_split():
+def test_mean_is_the_class_frequency_of_each_node():
     b = buffer()
     b.add(torch.stack([torch.arange(10) % 2, (torch.arange(10) // 2) % 2]))
     agree = (torch.arange(10) % 2) == ((torch.arange(10) // 2) % 2)
     agree[:2] = True
-    assert torch.equal(b.confidence, agree.to(b.confidence.dtype))
+    assert torch.equal(b.mean.amax(dim=1) == 1, agree)
     assert torch.allclose(b.mean.sum(dim=1), torch.ones(10))

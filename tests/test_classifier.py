@@ -84,7 +84,9 @@ def test_saved_and_loaded_gives_identical_samples(fitted, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
 
 
-@pytest.mark.parametrize("start", ["pta", "gnn", "lp", "uniform", LabelPropagation()], ids=str)
+@pytest.mark.parametrize(
+    "start", ["pta", "gnn", "lp", "uniform", LabelPropagation()], ids=["pta", "gnn", "lp", "uniform", "object"]
+)
 def test_any_start_fills_the_first_buffer(start):
     clf = quick(start=start, training=Training(steps=10, evaluate_every=10)).fit(TASK.graph, validation=0.3)
     assert clf.predict().shape == (40,)

@@ -1,5 +1,3 @@
-from itertools import permutations
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -37,12 +35,9 @@ def test_in_the_rule_of_three_only_the_whole_neighbourhood_decides():
     graph = cyclic_grid(12, "three")
     network = to_networkx(graph)
     seen = {(int(graph.y[j]), int(graph.y[i])) for i in network for j in network[i]}
-    assert seen == {(a, b) for a in range(3) for b in range(3)}  # one neighbour leaves every class open
-    around = {frozenset((int(k), int((graph.y[list(network[i])] == k).sum())) for k in range(3)) for i in network}
-    assert around == {frozenset(zip(p, (1, 1, 1))) for p in permutations(range(3))}
-    neighbours = {(i, j): graph.y[j] for i in network for j in network[i] if abs(i - j) in (1, 11)}
+    assert seen == {(a, b) for a in range(3) for b in range(3) if a != b}  # one neighbour leaves two classes open
     for i in network:
-        assert {int(graph.y[i])} == {0, 1, 2} - {int(v) for (node, _), v in neighbours.items() if node == i}
+        assert {int(graph.y[i])} == {0, 1, 2} - {int(graph.y[j]) for j in network[i]}
 
 
 @pytest.mark.parametrize("columns, rule", [(2, "alternating"), (5, "alternating"), (10, "three"), (10, "four")])

@@ -5,8 +5,8 @@ in each column: every node has three neighbours, and without labels no node can 
 learnt is how labels depend on each other, and the rule decides how far one has to look:
 
     alternating   y = (row + column) mod 2: neighbours differ, so one neighbour's label decides (n even);
-    three         y = column mod 3: the rung neighbour agrees and the ring neighbours carry the two other classes, so
-                  one neighbour's label leaves every class open and it takes the neighbourhood to decide (n = 3 k).
+    three         y = (row + column) mod 3: neighbours carry the two other classes, so one neighbour's label leaves two
+                  classes open and it takes the neighbourhood to decide (n = 3 k).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Rule = Literal["alternating", "three"]
 # number of classes, which the number of columns must be a multiple of, and the label
 RULES: dict[str, tuple[int, Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]]] = {
     "alternating": (2, lambda row, column: (row + column) % 2),
-    "three": (3, lambda row, column: column % 3),
+    "three": (3, lambda row, column: (row + column) % 3),
 }
 TRAIN_SHARE, VALIDATION_SHARE = 0.3, 0.3
 

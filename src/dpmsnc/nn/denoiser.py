@@ -76,18 +76,26 @@ class Denoiser(nn.Module):
         known: Known | None = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """The output (nodes, batch, classes) for noisy labels y_t of that shape at times t, one per batch entry.
+        """The output (nodes, batch, classes) for noisy labels y_t of that shape at times t, one per batch entry
+        (batch,) or per node and batch entry (nodes, batch).
 
         A generator turns dropout on and draws its masks.
         """
         labels = self.show(y_t, known)
-        h = self.backbone(context.encoded, context.graph, labels, self.time(sinusoid(t).to(y_t.dtype)), generator)
+        h = self.backbone(context.encoded, context.graph, labels, self.embed(t).to(y_t.dtype), generator)
         first, *rest = self.head
         width = h.shape[-1]
         h = h @ first.weight[:, :width].T + (labels @ first.weight[:, width:].T + first.bias)  # type: ignore[index,operator]
         for layer in rest:
             h = layer(dropout(nn.functional.elu(h), self.dropout, generator))
         return h
+
+    def embed(self, t: Tensor) -> Tensor:
+        """f(t); where every node has its own time, computed once for each time that occurs."""
+        if t.dim() == 1:
+            return self.time(sinusoid(t).to(next(self.time.parameters()).dtype))
+        times, index = t.unique(return_inverse=True)
+        return nn.functional.embedding(index, self.embed(times))
 
     def show(self, y_t: Tensor, known: Known | None) -> Tensor:
         """The labels as the network is shown them."""

@@ -39,9 +39,6 @@ class Buffer:
         return self.entries[torch.randint(len(self.entries), (count,), generator=generator)]
 
     def summarise(self) -> None:
-        """`mean`: class frequencies of each node (nodes, classes). `confidence`: 0 where they are uniform, 1 where all
-        entries agree."""
-        classes = len(self.expected)
-        counts = torch.nn.functional.one_hot(self.entries, classes).sum(dim=0)
+        """`mean`: class frequencies of each node (nodes, classes)."""
+        counts = torch.nn.functional.one_hot(self.entries, len(self.expected)).sum(dim=0)
         self.mean = counts / max(len(self.entries), 1)
-        self.confidence = (self.mean.amax(dim=-1) - 1 / classes) / (1 - 1 / classes)

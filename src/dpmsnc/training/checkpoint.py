@@ -32,6 +32,7 @@ def save_state(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+            Path(temporary).chmod(0o644)  # mkstemp's files are for their owner alone
             os.replace(temporary, path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)

@@ -27,6 +27,7 @@ from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.options import Sampling, Training
 from dpmsnc.posterior import Posterior
 from dpmsnc.training.buffer import Buffer
+from dpmsnc.training.optimisation import Optimiser
 
 PLAIN_STATE = (
     "step",
@@ -74,14 +75,13 @@ class PartialTraining:
         self.options, self.sampling, self.generator = options, sampling, generator
         one_hot = torch.nn.functional.one_hot(labels.clamp_min(0), start.shape[1]).to(start.dtype)
         self.known = Known(train.unsqueeze(1), (one_hot * train.unsqueeze(1)).unsqueeze(1))
-        self.optimiser = torch.optim.Adam(
-            denoiser.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay
-        )
-        self.averaged = {name: value.detach().clone() for name, value in denoiser.named_parameters()}
+        self.optimiser = Optimiser(denoiser, options)
+        self.averaged = self.optimiser.averaged
         self.best = {name: value.clone() for name, value in self.averaged.items()}
         self.buffer = Buffer(options.buffer_size, labels.where(train, 0), train, start[~train].double().mean(dim=0))
         self.step, self.best_step, self.improved_step, self.best_accuracy = 0, 0, 0, -1.0
         self.shares = [0.0, 0.1] if sampling.adopt == "auto" else [sampling.adopt]
+        self.soft, self.trust = start, torch.zeros_like(start[:, 0])
         self.adopt = self.best_adopt = self.shares[0]
         self.unhelpful = 0
         self.history = History()
@@ -105,15 +105,36 @@ class PartialTraining:
         return self.step >= self.options.steps or waited >= self.options.patience * self.options.evaluate_every
 
     def refresh(self) -> None:
-        """E-step: new labellings enter the buffer."""
-        count = self.options.samples_per_refresh
+        """E-step: new labellings enter the buffer, and what training may believe of unlabelled nodes is renewed.
+
+        The frequencies of labels that mean nothing are still different at every node, and a network can learn training
+        labels by heart from them: `soft` is therefore exact for the start, and drawn towards uniform by lack of skill.
+        """
+        count, temperature = self.options.samples_per_refresh, self.options.temperature
         if self.step < self.options.start_refreshes * self.options.refresh_every:
-            sharpened = self.start.clamp_min(1e-9).log().div(max(self.options.temperature, 1e-3)).softmax(dim=-1)
-            self.buffer.add(torch.multinomial(sharpened, count, replacement=True, generator=self.generator).T)
+            self.soft = self.start.clamp_min(1e-9).log().div(max(temperature, 1e-3)).softmax(dim=-1)
+            self.buffer.add(torch.multinomial(self.soft, count, replacement=True, generator=self.generator).T)
+            self.trust = confidence(self.start)  # before sharpening, which makes a start sure that knows nothing
         else:
-            with self.averaged_weights():
-                samples = self.posterior(self.adopt).sample(count, self.options.temperature, self.generator)
+            with self.optimiser.averaged_weights():
+                samples = self.posterior(self.adopt).sample(count, temperature, self.generator)
             self.buffer.add(samples.T)
+            skill, uniform = self.skill(), torch.full_like(self.start, 1 / self.start.shape[1])
+            self.soft = torch.lerp(uniform, self.buffer.mean.to(uniform), skill)
+            self.trust = skill * confidence(self.buffer.mean)
+
+    def skill(self) -> float:
+        """How much better than guessing the model finds training labels hidden from it: half are shown, half asked."""
+        shown = self.train & (torch.rand(len(self.train), generator=self.generator) < 0.5).to(self.train.device)
+        hidden = self.train & ~shown
+        if not hidden.any():
+            return 0.0
+        known = Known(shown.unsqueeze(1), self.known.y * shown.view(-1, 1, 1))
+        with self.optimiser.averaged_weights():
+            predicted = self.posterior(0.0, known).sample(1, 0.0, self.generator).squeeze(1)
+        accuracy = (predicted == self.labels)[hidden].double().mean().item()
+        guess = self.labels[hidden].bincount().max().item() / int(hidden.sum())
+        return max(0.0, (accuracy - guess) / (1 - guess)) if guess < 1 else 0.0
 
     def update(self) -> None:
         """M-step: one gradient step on all time draws at once."""
@@ -125,25 +146,16 @@ class PartialTraining:
         y_t = self.objective.corrupt(y_0, t, eps)
         output = self.denoiser(y_t, t, self.denoiser.encode(self.graph), shown, self.generator)
         loss = (self.node_weights(shown) * self.objective.loss(output, y_0, eps, t)).sum()
-        self.optimiser.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.denoiser.parameters(), self.options.clip)
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.options.learning_rate * (self.decay() if self.options.decay else 1)
-        self.optimiser.step()
-        self.average()
+        self.optimiser.descend(loss, self.step)
         self.loss = loss.item()
 
     def fill(self, draws: int) -> Tensor:
         """y_0 (nodes, draws, classes): true labels on training nodes, the buffer's on the others."""
         if self.options.fill == "soft":
-            return self.buffer.mean.to(self.start.dtype).unsqueeze(1).expand(-1, draws, -1)
+            y = torch.where(self.known.mask, self.known.y.squeeze(1), self.soft)
+            return y.unsqueeze(1).expand(-1, draws, -1)
         y = self.buffer.draw(draws, self.generator).T
         return torch.nn.functional.one_hot(y, self.start.shape[1]).to(self.start.dtype)
-
-    def decay(self) -> float:
-        """Half a cosine, from 1 down to 1/20 at the last step."""
-        return 0.05 + 0.95 * (1 + math.cos(math.pi * self.step / self.options.steps)) / 2
 
     def show(self) -> Known | None:
         """For amortised conditioning: in each draw, a random share of the training labels is shown."""
@@ -161,8 +173,8 @@ class PartialTraining:
         if shown is not None:
             labelled = labelled & ~shown.mask
         weight = self.options.unlabelled_weight
-        trust = self.buffer.confidence if weight == "confidence" else torch.full_like(self.start[:, 0], weight)
-        unlabelled = (trust * ~self.train).unsqueeze(1).to(self.start.dtype)
+        trust = self.trust if weight == "confidence" else torch.full_like(self.trust, weight)
+        unlabelled = (trust * ~self.train).unsqueeze(1)
         if self.options.average_over == "nodes":
             return (labelled + unlabelled) / (len(self.labels) * draws)
         return (labelled / labelled.sum(dim=0).clamp_min(1) + unlabelled / (~self.train).sum().clamp_min(1)) / draws
@@ -183,29 +195,37 @@ class PartialTraining:
         self.history.validation_accuracy.append(accuracy)
 
     def score(self, share: float) -> float:
-        with self.averaged_weights():
+        with self.optimiser.averaged_weights():
             predicted = self.posterior(share).sample(1, self.sampling.temperature, self.generator).squeeze(1)
         return (predicted == self.labels)[self.validation].float().mean().item()
 
     def give_up_progressive(self, scores: dict[float, float]) -> None:
-        """Runs in many rounds cost many times a single one: stop trying them once they have not helped three times."""
-        self.unhelpful = self.unhelpful + 1 if len(scores) > 1 and self.adopt == 0 else 0
+        """Many rounds cost many times a single run: stop trying once they have not helped a model three times in a row.
+
+        A model that still guesses cannot be helped by either, and is not counted.
+        """
+        answers = self.labels[self.validation]
+        guess = answers.bincount().max().item() / len(answers) if len(answers) else 0.0
+        helped = max(scores.values()) > scores[self.shares[0]] + 0.005
+        if len(scores) > 1 and scores[0.0] > guess + 0.1:
+            self.unhelpful = 0 if helped else self.unhelpful + 1
         if self.unhelpful == 3:
             self.shares = [0.0]
 
-    def posterior(self, share: float) -> Posterior:
-        """p_theta(y_U | G, y_L) given the training labels."""
+    def posterior(self, share: float, known: Known | None = None) -> Posterior:
+        """p_theta(y_U | G, y_L) given the training labels, or other known ones."""
         with torch.no_grad():
             context = self.denoiser.encode(self.graph)
         sampling = replace(self.sampling, adopt=share)
-        return Posterior(self.denoiser, self.objective, context, self.known, sampling)
+        return Posterior(self.denoiser, self.objective, context, known or self.known, sampling)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """All that a run needs to go on as if it had never stopped: tensors, and plain values."""
-        tensors = {"generator": self.generator.get_state(), "buffer": self.buffer.entries, "start": self.start}
+        tensors = {"generator": self.generator.get_state(), "buffer": self.buffer.entries}
+        tensors |= {name: getattr(self, name) for name in ("start", "soft", "trust")}
         for group, weights in self._weights().items():
             tensors |= {f"{group}/{name}": value for name, value in weights.items()}
-        for index, moments in self.optimiser.state_dict()["state"].items():
+        for index, moments in self.optimiser.adam.state_dict()["state"].items():
             tensors |= {f"optimiser/{index}/{name}": value for name, value in moments.items()}
         values = {name: getattr(self, name) for name in PLAIN_STATE}
         return tensors, values | {"history": asdict(self.history), "refused": self.buffer.refused}
@@ -217,7 +237,10 @@ class PartialTraining:
         for name, value in values.items():
             setattr(self, name, value)
         self.generator.set_state(tensors["generator"])
-        self.start, self.buffer.entries = tensors["start"].to(self.start), tensors["buffer"].to(self.labels)
+        for name in ("start", "soft", "trust"):
+            setattr(self, name, tensors[name].to(self.start))
+        self.buffer.entries = tensors["buffer"].to(self.labels)
+        self.buffer.expected = self.start[~self.train].double().mean(dim=0)
         self.buffer.summarise()
         with torch.no_grad():
             for group, weights in self._weights().items():
@@ -227,36 +250,14 @@ class PartialTraining:
         for key in (key for key in tensors if key.startswith("optimiser/")):
             _, index, name = key.split("/")
             moments.setdefault(int(index), {})[name] = tensors[key]
-        self.optimiser.load_state_dict(self.optimiser.state_dict() | {"state": moments})
+        self.optimiser.adam.load_state_dict(self.optimiser.adam.state_dict() | {"state": moments})
 
     def _weights(self) -> dict[str, dict[str, Tensor]]:
         own = {name: value.detach() for name, value in self.denoiser.named_parameters()}
         return {"weights": own, "averaged": self.averaged, "best": self.best}
 
-    def average(self) -> None:
-        # the first steps average over what there is, or the initial weights would linger
-        decay = min(self.options.averaging, (1 + self.step) / (10 + self.step))
-        with torch.no_grad():
-            for name, value in self.denoiser.named_parameters():
-                self.averaged[name].lerp_(value, 1 - decay)
 
-    def averaged_weights(self) -> Any:
-        return swapped(self.denoiser, self.averaged)
-
-
-class swapped:
-    """Inside the block the module has other weights, without gradients; after it, its own again."""
-
-    def __init__(self, module: torch.nn.Module, weights: dict[str, Tensor]) -> None:
-        self.module, self.weights = module, weights
-
-    def __enter__(self) -> None:
-        self.own = {name: value.data for name, value in self.module.named_parameters()}
-        for name, value in self.module.named_parameters():
-            value.data = self.weights[name]
-            value.requires_grad_(False)
-
-    def __exit__(self, *exception: object) -> None:
-        for name, value in self.module.named_parameters():
-            value.data = self.own[name]
-            value.requires_grad_(True)
+def confidence(probabilities: Tensor) -> Tensor:
+    """Of each row: 0 where all classes are as likely, 1 where one has it all."""
+    classes = probabilities.shape[-1]
+    return ((probabilities.amax(dim=-1) - 1 / classes) / (1 - 1 / classes)).float()
