@@ -65,6 +65,8 @@ class Training:
     weight_decay: float = 5e-4
     time_draws: int = 4
     """Times t drawn per step, all in one pass."""
+    time_power: float = 0.5
+    """t = T u^power with u uniform: below 1, high noise is visited more often; 1 is the paper's."""
     decay: bool = True
     """Let the learning rate fall along half a cosine to a twentieth at the last step."""
     clip: float = 1.0
@@ -83,6 +85,10 @@ class Training:
     far the buffer is from not knowing."""
     fill: Literal["hard", "soft"] = "soft"
     """Labels of unlabelled nodes in a training step: one labelling of the buffer (paper), or its class frequencies."""
+    show_unlabelled: bool = True
+    """Amortised conditioning: show labels from the buffer too, in so far as they are trusted, not true ones alone."""
+    hide_features: float = 0.3
+    """Share of nodes that go without features in each time draw."""
     average_over: Literal["groups", "nodes"] = "groups"
     """Labelled mean + weight x unlabelled mean (authors' code), or one mean over all nodes (paper)."""
     weighting: WeightingName = "unit"

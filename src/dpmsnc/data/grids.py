@@ -1,12 +1,13 @@
 r"""Cyclic grids without features, whose labels follow a local rule (section 6.1 and appendix "Synthetic data").
 
 A 2 x n cyclic grid has the nodes (row, column), a ring along the columns in each row, and a rung between the two rows
-in each column: every node has three neighbours, and without labels no node can be told from another. All that can be
+in each column: all nodes have as many neighbours, and without labels no node can be told from another. All that can be
 learnt is how labels depend on each other, and the rule decides how far one has to look:
 
     alternating   y = (row + column) mod 2: neighbours differ, so one neighbour's label decides (n even);
-    three         y = (row + column) mod 3: neighbours carry the two other classes, so one neighbour's label leaves two
-                  classes open and it takes the neighbourhood to decide (n = 3 k).
+    three         y = (row + 2 column) mod 3 on a grid with one diagonal in every cell, joining (1, c) to (0, c + 1):
+                  neighbours carry the two other classes, so one label leaves two classes open and it takes two
+                  neighbours that differ to decide (n = 3 k).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Rule = Literal["alternating", "three"]
 # number of classes, which the number of columns must be a multiple of, and the label
 RULES: dict[str, tuple[int, Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]]] = {
     "alternating": (2, lambda row, column: (row + column) % 2),
-    "three": (3, lambda row, column: (row + column) % 3),
+    "three": (3, lambda row, column: (row + 2 * column) % 3),
 }
 TRAIN_SHARE, VALIDATION_SHARE = 0.3, 0.3
 
@@ -40,10 +41,13 @@ def cyclic_grid(columns: int, rule: Rule = "alternating") -> Graph:
         raise InputError(f"the rule {rule!r} needs a multiple of {num_classes} columns, at least 3, not {columns}")
     row, column = np.divmod(np.arange(2 * columns), columns)
     ring = np.stack([row * columns + column, row * columns + (column + 1) % columns])
-    rungs = np.stack([np.arange(columns), np.arange(columns) + columns])
+    across = np.arange(columns)
+    edges = [ring, np.stack([across, across + columns])]
+    if rule == "three":
+        edges.append(np.stack([across + columns, (across + 1) % columns]))
     return Graph(
         num_nodes=2 * columns,
-        edge_index=np.sort(np.concatenate([ring, rungs], axis=1), axis=0),
+        edge_index=np.sort(np.concatenate(edges, axis=1), axis=0),
         x=None,
         y=label(row, column),
         classes=tuple(range(num_classes)),
@@ -54,9 +58,8 @@ def cyclic_grid(columns: int, rule: Rule = "alternating") -> Graph:
 def grid_scattered(columns: int = 1000, seed: int = 0, rule: Rule = "alternating", extra_grid: bool = False) -> Task:
     """Training nodes scattered over the grid: 30 % training, 30 % validation, 40 % test, at random.
 
-    `extra_grid` appends a second grid of 20 columns (the next multiple the rule allows), of which eight random nodes
-    are training nodes and the rest are in no split, as in the paper's first figure. It leaves the split of the first
-    grid as it is.
+    `extra_grid` appends a second grid of 20 columns (21 for three classes), of which eight random nodes are training
+    nodes and the rest are in no split, as in the paper's first figure. It leaves the split of the first grid as it is.
     """
     graph = cyclic_grid(columns, rule)
     rng = np.random.default_rng(seed)

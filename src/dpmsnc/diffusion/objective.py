@@ -44,10 +44,14 @@ class Objective:
     process: ProcessName = "gaussian"
     """"blank" leaves diffusion out: y_t is zero and t is T, so that the network predicts from shown labels alone."""
 
-    def draw_times(self, count: int, generator: torch.Generator) -> Tensor:
-        """Times for `count` label fields, one from each of `count` equal parts of 1 .. T (which steadies the loss)."""
+    def draw_times(self, count: int, generator: torch.Generator, power: float = 1.0) -> Tensor:
+        """Times for `count` label fields, one from each of `count` equal parts of 1 .. T (which steadies the loss).
+
+        t = T u^power with u uniform: a power below 1 visits high noise more often, where a label has to be found from
+        others and not read off.
+        """
         T = self.schedule.num_steps
-        u = (torch.arange(count) + torch.rand(count, generator=generator)) / count
+        u = ((torch.arange(count) + torch.rand(count, generator=generator)) / count) ** power
         t = (u * T).long().clamp_(max=T - 1) + 1
         return t if self.process == "gaussian" else torch.full_like(t, T)
 

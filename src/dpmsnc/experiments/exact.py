@@ -38,7 +38,7 @@ from dpmsnc.nn.denoiser import Denoiser, Known
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.options import ConditioningName, Guidance, Sampling, Training
 from dpmsnc.posterior import Posterior
-from dpmsnc.training.full import FullTraining, LabelledGraphs, disjoint_union
+from dpmsnc.training.full import FullTraining, LabelledGraphs
 
 Array = NDArray[Any]
 CHUNK = 1000
@@ -138,10 +138,10 @@ class Row:
 
     conditioning: ConditioningName
     denoiser: Literal["label", "epsilon", "exact"]
-    sampling: Sampling = Sampling(method="ddim", steps=20, adopt=0.0)  # noqa: RUF009
+    sampling: Sampling
 
 
-DDIM = Row("amortised", "label").sampling
+DDIM = Sampling(method="ddim", steps=20, adopt=0.0)
 ANCESTRAL = replace(DDIM, method="ancestral", steps=50)
 WEAK = replace(DDIM, guidance=Guidance(strength=0.1))
 ROWS = (
@@ -207,15 +207,14 @@ class Study:
         denoiser.load_state_dict(training.optimiser.averaged)
         return denoiser.requires_grad_(False), objective
 
-    def sample(self, row: Row, trained: tuple[Denoiser, Objective], graphs: Sequence[Graph], seed: int) -> list[Array]:
-        """Labellings (nodes, samples) of each graph from a trained denoiser; all graphs are sampled together."""
-        union = disjoint_union(graphs)
+    def sample(self, row: Row, trained: tuple[Denoiser, Objective], graph: Graph, seed: int) -> Array:
+        """Labellings (nodes, samples) of a graph from a trained denoiser."""
         denoiser, objective = trained
-        context = denoiser.encode(GraphTensors.of(union, "raw"))
-        posterior = Posterior(denoiser, objective, context, known_labels(union), row.sampling)
+        context = denoiser.encode(GraphTensors.of(graph, "raw"))
+        posterior = Posterior(denoiser, objective, context, known_labels(graph), row.sampling)
         generator = torch.Generator().manual_seed(seed)
         chunks = [posterior.sample(CHUNK, 1.0, generator) for _ in range(self.num_samples // CHUNK)]
-        return np.split(torch.cat(chunks, dim=1).numpy(), len(graphs))
+        return torch.cat(chunks, dim=1).numpy()
 
     def sample_exactly(self, row: Row, graph: Graph, seed: int) -> Array:
         """The same from the exact denoiser: of the posterior, or guided from the one that knows no labels."""
@@ -243,7 +242,7 @@ class Study:
             else:
                 if model_key not in trained:
                     trained[model_key] = self.train(row, seed)
-                samples = self.sample(row, trained[model_key], graphs, seed)
+                samples = [self.sample(row, trained[model_key], graph, seed) for graph in graphs]
             tv = [total_variation(model.frequencies(y), p) for y, p in zip(samples, posteriors)]
             results.append({"row": row, "tv": tv, "cpu_s": time.process_time() - start})
         return {

@@ -20,9 +20,9 @@ class Buffer:
         self.refused = 0
         self.summarise()
 
-    def add(self, labellings: Tensor) -> None:
-        """Append labellings (count, nodes), dropping the oldest beyond `size`."""
-        healthy = [entry for entry in labellings if not self.collapsed(entry)]
+    def add(self, labellings: Tensor, guarded: bool = True) -> None:
+        """Append labellings (count, nodes), dropping the oldest beyond `size`; `guarded` refuses collapsed ones."""
+        healthy = [entry for entry in labellings if not (guarded and self.collapsed(entry))]
         self.refused += len(labellings) - len(healthy)
         if healthy:
             entries = torch.where(self.mask, self.labels, torch.stack(healthy))

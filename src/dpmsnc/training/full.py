@@ -1,4 +1,4 @@
-r"""Training on many fully labelled graphs (paper, section 5, "Inductive"), to predict the labels of new graphs.
+r"""Training on many fully labelled graphs (paper, section 6.2 and appendix C.2), to predict the labels of new graphs.
 
 With every label of G_1 .. G_M known there is no E-step, and the bound is that of a plain diffusion model:
 

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from dpmsnc.diffusion.objective import Objective
-from dpmsnc.nn.denoiser import Denoiser, Known
+from dpmsnc.nn.denoiser import Context, Denoiser, Known
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.options import Sampling, Training
 from dpmsnc.posterior import Posterior
@@ -105,23 +105,30 @@ class PartialTraining:
         return self.step >= self.options.steps or waited >= self.options.patience * self.options.evaluate_every
 
     def refresh(self) -> None:
-        """E-step: new labellings enter the buffer, and what training may believe of unlabelled nodes is renewed.
-
-        The frequencies of labels that mean nothing are still different at every node, and a network can learn training
-        labels by heart from them: `soft` is therefore exact for the start, and drawn towards uniform by lack of skill.
-        """
+        """E-step: new labellings enter the buffer, and with them what the M-step may believe of unlabelled nodes."""
         count, temperature = self.options.samples_per_refresh, self.options.temperature
         if self.step < self.options.start_refreshes * self.options.refresh_every:
-            self.soft = self.start.clamp_min(1e-9).log().div(max(temperature, 1e-3)).softmax(dim=-1)
-            self.buffer.add(torch.multinomial(self.soft, count, replacement=True, generator=self.generator).T)
-            self.trust = confidence(self.start)  # before sharpening, which makes a start sure that knows nothing
+            sharpened = self.start.clamp_min(1e-9).log().div(max(temperature, 1e-3)).softmax(dim=-1)
+            drawn = torch.multinomial(sharpened, count, replacement=True, generator=self.generator).T
+            self.buffer.add(drawn, guarded=False)  # a start may rightly say the same of every node
+            self.believe(self.start, sharpened, skill=1.0)
         else:
             with self.optimiser.averaged_weights():
                 samples = self.posterior(self.adopt).sample(count, temperature, self.generator)
             self.buffer.add(samples.T)
-            skill, uniform = self.skill(), torch.full_like(self.start, 1 / self.start.shape[1])
-            self.soft = torch.lerp(uniform, self.buffer.mean.to(uniform), skill)
-            self.trust = skill * confidence(self.buffer.mean)
+            frequencies = self.buffer.mean.to(self.start)
+            self.believe(frequencies, frequencies, self.skill())
+
+    def believe(self, probabilities: Tensor, sharpened: Tensor, skill: float) -> None:
+        """Set `trust`, the weight of each node's labels, and `soft`, the labels that fill it.
+
+        Both fade where there is no skill, and trust also where a node is told no more than the average of all. Sampled
+        labels that mean nothing still differ from node to node: a network would learn training labels by heart from
+        such fingerprints, so `soft` is not sampled for the start, and drawn to the average for lack of skill.
+        """
+        average = probabilities[~self.train].mean(dim=0)
+        self.trust = skill * information(probabilities, average)
+        self.soft = torch.lerp(average.expand_as(sharpened), sharpened, skill)
 
     def skill(self) -> float:
         """How much better than guessing the model finds training labels hidden from it: half are shown, half asked."""
@@ -140,14 +147,23 @@ class PartialTraining:
         """M-step: one gradient step on all time draws at once."""
         draws = self.options.time_draws
         y_0 = self.fill(draws)
-        t = self.objective.draw_times(draws, self.generator).to(y_0.device)
+        t = self.objective.draw_times(draws, self.generator, self.options.time_power).to(y_0.device)
         eps = torch.randn(y_0.shape, generator=self.generator).to(y_0)
         shown = self.show()
         y_t = self.objective.corrupt(y_0, t, eps)
-        output = self.denoiser(y_t, t, self.denoiser.encode(self.graph), shown, self.generator)
+        output = self.denoiser(y_t, t, self.encode(), shown, self.generator)
         loss = (self.node_weights(shown) * self.objective.loss(output, y_0, eps, t)).sum()
         self.optimiser.descend(loss, self.step)
         self.loss = loss.item()
+
+    def encode(self) -> Context:
+        """The graph as the network sees it; in each draw some nodes go without features, so that labels of neighbours
+        are learned from also where features would have been enough."""
+        context, rate = self.denoiser.encode(self.graph), self.options.hide_features
+        if rate == 0:
+            return context
+        keep = torch.rand(len(self.labels), self.options.time_draws, 1, generator=self.generator) >= rate
+        return replace(context, encoded=context.encoded * keep.to(context.encoded))
 
     def fill(self, draws: int) -> Tensor:
         """y_0 (nodes, draws, classes): true labels on training nodes, the buffer's on the others."""
@@ -158,26 +174,32 @@ class PartialTraining:
         return torch.nn.functional.one_hot(y, self.start.shape[1]).to(self.start.dtype)
 
     def show(self) -> Known | None:
-        """For amortised conditioning: in each draw, a random share of the training labels is shown."""
+        """For amortised conditioning: in each draw, a random share of the labels is shown as known.
+
+        True labels alone would be too few to learn what a known neighbour is worth, so labels from the buffer are shown
+        too, in so far as they are trusted.
+        """
         if not self.denoiser.shows_known:
             return None
-        draws = self.options.time_draws
-        share = torch.rand(draws, generator=self.generator)
-        u = torch.rand(len(self.labels), draws, generator=self.generator)
-        return Known((u < share).to(self.train.device) & self.known.mask, self.known.y)
+        draws, nodes = self.options.time_draws, len(self.labels)
+        believed = torch.rand(nodes, draws, generator=self.generator) < self.trust.unsqueeze(1).cpu()
+        believed &= torch.tensor(self.options.show_unlabelled)
+        share, u = torch.rand(draws, generator=self.generator), torch.rand(nodes, draws, generator=self.generator)
+        mask = (u < share).to(self.train.device) & (self.known.mask | believed.to(self.train.device))
+        labels = self.buffer.draw(draws, self.generator).T
+        return Known(mask, torch.nn.functional.one_hot(labels, self.start.shape[1]).to(self.start.dtype))
 
     def node_weights(self, shown: Known | None) -> Tensor:
         """Weight of each node in each draw: those shown are not asked for."""
         draws = self.options.time_draws
-        labelled = self.train.unsqueeze(1).expand(-1, draws)
-        if shown is not None:
-            labelled = labelled & ~shown.mask
+        asked = torch.ones(len(self.labels), draws, device=self.labels.device) if shown is None else ~shown.mask
+        labelled, unlabelled = asked * self.train.unsqueeze(1), asked * ~self.train.unsqueeze(1)
         weight = self.options.unlabelled_weight
-        trust = self.trust if weight == "confidence" else torch.full_like(self.trust, weight)
-        unlabelled = (trust * ~self.train).unsqueeze(1)
+        trust = self.trust.unsqueeze(1) if weight == "confidence" else weight
         if self.options.average_over == "nodes":
-            return (labelled + unlabelled) / (len(self.labels) * draws)
-        return (labelled / labelled.sum(dim=0).clamp_min(1) + unlabelled / (~self.train).sum().clamp_min(1)) / draws
+            return (labelled + trust * unlabelled) / (len(self.labels) * draws)
+        groups = [group / group.sum(dim=0).clamp_min(1) for group in (labelled, unlabelled)]
+        return (groups[0] + trust * groups[1]) / draws
 
     def evaluate(self) -> None:
         """Validation accuracy of the averaged weights, conditioned on training labels alone; keep the best."""
@@ -257,7 +279,8 @@ class PartialTraining:
         return {"weights": own, "averaged": self.averaged, "best": self.best}
 
 
-def confidence(probabilities: Tensor) -> Tensor:
-    """Of each row: 0 where all classes are as likely, 1 where one has it all."""
-    classes = probabilities.shape[-1]
-    return ((probabilities.amax(dim=-1) - 1 / classes) / (1 - 1 / classes)).float()
+def information(probabilities: Tensor, average: Tensor) -> Tensor:
+    """Of each row, 0 where it is the average and 1 where it is certain: |p - average| / (1 - average of its class),
+    in total variation."""
+    distance = (probabilities - average).abs().sum(dim=-1) / 2
+    return (distance / (1 - average[probabilities.argmax(dim=-1)]).clamp_min(1e-6)).clamp(0, 1)
