@@ -1,10 +1,13 @@
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from dpmsnc import Graph, InputError, NodeClassifier, Sampling, Schedule, Training
 from dpmsnc.baselines import LabelPropagation, MaskedLabels
-from dpmsnc.data.grids import grid_localized, grid_scattered
+from dpmsnc.data.grids import cyclic_grid, grid_localized, grid_scattered
 
 QUICK = Training(steps=30, refresh_every=10, start_refreshes=2, evaluate_every=10)
 TASK = grid_scattered(columns=20, seed=0)
@@ -175,3 +178,76 @@ def test_masked_labels_is_the_same_estimator_without_diffusion():
     clf = MaskedLabels(training=Training(steps=300)).fit(task.graph, validation=task.validation)
     predicted = task.graph.encode(clf.predict(condition_on="train"))
     assert (predicted == task.truth)[task.test].mean() >= 0.8
+
+
+def test_without_validation_the_description_is_json_and_says_nan_again(tmp_path):
+    clf = quick(training=replace(QUICK, steps=10, clip=float("inf"))).fit(TASK.graph, validation=None)
+    clf.save(tmp_path / "model")
+    json.loads((tmp_path / "model" / "model.json").read_text(), parse_constant=pytest.fail)
+    loaded = NodeClassifier.load(tmp_path / "model")
+    assert np.isnan(loaded.best_accuracy_) and np.isnan(loaded.history_.validation_accuracy).all()
+    assert loaded.config() == clf.config() and loaded.training.clip == float("inf")
+
+
+def test_saving_never_replaces_anything_but_a_model(fitted, tmp_path, monkeypatch):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "thesis.tex").write_text("years of work")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    for folder, message in [(tmp_path / "thesis", "thesis.tex"), (".", "in use"), (tmp_path, "in use")]:
+        with pytest.raises(InputError, match=message):
+            fitted.save(folder)
+    assert (tmp_path / "thesis" / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_link_to_a_folder_stays_a_link(fitted, tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "model").symlink_to(tmp_path / "disk")
+    fitted.save(tmp_path / "model")
+    assert (tmp_path / "model").is_symlink()
+    assert (NodeClassifier.load(tmp_path / "model").predict() == fitted.predict()).all()
+
+
+def test_a_model_without_diffusion_is_not_taken_for_one_with_it(tmp_path):
+    masked = MaskedLabels(hidden_channels=8, training=QUICK, schedule=Schedule(10), sampling=Sampling(steps=5))
+    masked.fit(TASK.graph, validation=TASK.validation).save(tmp_path / "model")
+    assert (MaskedLabels.load(tmp_path / "model").predict() == masked.predict()).all()
+    with pytest.raises(InputError, match="another kind"):
+        NodeClassifier.load(tmp_path / "model")
+
+
+def test_a_classifier_as_start_does_not_hand_over_validation_labels():
+    start = quick(start="uniform")
+    probabilities = quick(start=start)._start(TASK.graph, TASK.validation)
+    assert (probabilities[TASK.validation] < 1).all() and (probabilities[TASK.train].max(axis=1) == 1).all()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: quick(backbone="transformer").fit(TASK.graph),
+        lambda: quick(conditioning="amortized").fit(TASK.graph),
+        lambda: quick(parameterisation="eps").fit(TASK.graph),
+        lambda: quick(num_layers=0).fit(TASK.graph),
+        lambda: quick(head_layers=0).fit(TASK.graph),
+        lambda: Schedule(kind="cos"),
+        lambda: Sampling(method="dim"),
+        lambda: Sampling(adopt="always"),
+        lambda: Training(unlabelled_weight="trust"),
+        lambda: Training(patience=0),
+        lambda: Training(hide_features=2),
+    ],
+)
+def test_misspelt_and_impossible_settings_are_refused(make):
+    with pytest.raises(InputError):
+        make()
+
+
+def test_a_misspelt_condition_is_not_taken_for_the_other(fitted):
+    with pytest.raises(InputError, match="known, train"):
+        fitted.predict(condition_on="training")
+
+
+def test_a_graph_without_a_question_is_refused():
+    with pytest.raises(InputError, match="nothing is left to predict"):
+        quick().fit(cyclic_grid(20), validation=None)

@@ -213,13 +213,17 @@ def test_validation_none_trains_on_every_label(tmp_path, capsys):
     assert main(["fit", *words]) == 0
     assert "no validation" in capsys.readouterr().out
     assert NodeClassifier.load(tmp_path / "model").train_.sum() == 20
-    json.loads((tmp_path / "model" / "run.json").read_text(), parse_constant=pytest.fail)
+    for name in ("run.json", "model.json"):
+        json.loads((tmp_path / "model" / name).read_text(), parse_constant=pytest.fail)
+    assert main(["fit", *words, "--resume"]) == 0
+    assert "nothing to resume" in capsys.readouterr().out
 
 
 def test_seeds():
     assert parse_seeds("0-2,7") == [0, 1, 2, 7]
-    with pytest.raises(InputError, match="0-4"):
-        parse_seeds("a-b")
+    for text in ("a-b", "3-1", "1-2-3", "-1", ""):
+        with pytest.raises(InputError, match="0-4"):
+            parse_seeds(text)
 
 
 def test_reproduce_and_demo_pass_their_flags_on(monkeypatch, tmp_path):

@@ -182,6 +182,10 @@ def test_bad_evaluations(fitted, tmp_path, capsys):
     assert "no column 'topic'" in refused([*words, "--label", "topic"], capsys)
     assert "no prediction table" in refused(["evaluate", tmp_path / "none.csv", "--truth", truth], capsys)
     pd.DataFrame({"id": ["n00"], "label": ["left"]}).to_csv(tmp_path / "few.csv", index=False)
+    pd.DataFrame({"id": ["n00"], "label": ["left"], "probability": ["high"]}).to_csv(
+        tmp_path / "words.csv", index=False
+    )
+    assert "column probability" in refused(["evaluate", tmp_path / "words.csv", "--truth", truth], capsys)
     few = ["evaluate", tmp_path / "few.csv", "--truth", truth, "--model", fitted / "model"]
     assert "nodes without a prediction: 'n01'" in refused(few, capsys)
 
@@ -199,6 +203,9 @@ def test_bad_flags(fitted, tmp_path, capsys):
     assert ".parquet" in refused(["predict", fitted / "model", "--out", tmp_path / "p.xls"], capsys)
     assert "no-such-table" in refused(["reproduce", "no-such-table"], capsys)
     assert "0-4" in refused(["reproduce", "synthetic", "--seeds", "x"], capsys)
+    assert "seed" in refused(["demo", "--seed", "-1", "--out", tmp_path / "demo"], capsys)
+    assert "columns" in refused(["demo", "--columns", "7", "--out", tmp_path / "demo"], capsys)
+    assert "temperature" in refused(["sample", fitted / "model", "--temperature", "-1"], capsys)
     assert files(tmp_path) == set()
 
 

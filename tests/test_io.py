@@ -1,3 +1,4 @@
+import gzip
 import os
 from pathlib import Path
 
@@ -268,3 +269,17 @@ def test_cora_has_its_published_size(tmp_path):
     assert not any("removed" in note or "direction" in note for note in graph.notes)
     graph.to_npz(tmp_path / "again.npz")
     assert same(Graph.from_npz(tmp_path / "again.npz"), graph)
+
+
+@pytest.mark.parametrize("ids", [[2**70, 1], ["a\0", "b"], [("a",), ("b",)]], ids=["too large", "zero", "pairs"])
+def test_names_that_numpy_would_pickle_or_change_are_not_saved(tmp_path, ids):
+    with pytest.raises(InputError, match="node ids must be"):
+        Graph.build([(ids[0], ids[1])], ids=ids).to_npz(tmp_path / "graph.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_cut_short_in_its_compressed_form_is_named(tmp_path):
+    path = tmp_path / "edges.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n" + os.urandom(3000).hex().encode() + b",x\n")[:-100])
+    with pytest.raises(InputError, match=r"edges\.csv\.gz"):
+        Graph.from_tables(path)

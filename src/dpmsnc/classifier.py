@@ -7,18 +7,17 @@ it. Nothing here imports torch before `fit` or `load` needs it.
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmsnc.diffusion.schedule import Schedule
-from dpmsnc.errors import InputError, ModelFileError
+from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.options import (
     BackboneName,
@@ -28,6 +27,7 @@ from dpmsnc.options import (
     Sampling,
     ScalingName,
     Training,
+    check_choices,
     check_range,
 )
 from dpmsnc.presets import preset
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from dpmsnc.posterior import Posterior
     from dpmsnc.training.partial import History, PartialTraining
 
-FORMAT_VERSION = 1
 Which = Literal["known", "train"]
 
 
@@ -57,6 +56,10 @@ class NodeClassifier:
         conditioning: How known labels enter: shown to a network trained for it ("amortised"), or by Algorithm 2's
             gradient and projection ("guided").
         parameterisation: What the network predicts: the label behind the noise, or the noise (the paper's).
+        head_layers: Layers of the network's head, which follows the graph network.
+        scaling: Rows of features brought to length 1 ("unit") or to sum 1 ("rows"), entries set to 0 or 1 ("binary"),
+            or all left alone ("raw").
+        threads: Processor threads; set for all of torch in this process.
         device: "auto" takes a GPU where there is one.
 
     Example:
@@ -136,24 +139,27 @@ class NodeClassifier:
 
         An interrupt (Ctrl-C) ends training early and leaves the best weights so far.
         """
-        from dpmsnc.training.checkpoint import load_state, save_state
+        from dpmsnc.training.checkpoint import fingerprint, load_state, save_state
 
         self._check_settings()
         graph.check_trainable()
         train, held_back = split_known(graph, validation, self.seed)
+        if train.all():
+            raise InputError("every label is known and trained on, so nothing is left to predict; hold some back")
         checkpoint = Path(checkpoint) if checkpoint is not None else None
+        config = fingerprint(self.config(), graph, train, held_back)
         going_on = resume and checkpoint is not None and checkpoint.exists()
         trainer = self._trainer(graph, train, held_back, fit_start=not going_on)
         if going_on and checkpoint is not None:
             tensors, values = load_state(checkpoint)
-            if values.pop("config") != self._fingerprint(graph, train, held_back):
+            if values.pop("config") != config:
                 raise InputError(f"{checkpoint} belongs to other data or settings; remove it or give another file")
             trainer.load_state(tensors, values)
 
         def report(running: PartialTraining) -> None:
             if checkpoint is not None and running.step % self.training.evaluate_every == 0:
                 tensors, values = running.state()
-                save_state(checkpoint, tensors, values | {"config": self._fingerprint(graph, train, held_back)})
+                save_state(checkpoint, tensors, values | {"config": config})
             if progress is not None:
                 progress(running)
 
@@ -241,44 +247,21 @@ class NodeClassifier:
         return lower_bound(posterior.eps, self.schedule, y_0, buffer_entropy(self.buffer_), generator)
 
     def save(self, folder: str | Path) -> None:
-        """Write a model folder: weights (safetensors), configuration (JSON) and the graph (npz); no pickles."""
-        from dpmsnc.training.checkpoint import replacing_folder, save_state
+        """Write a model folder: weights (safetensors), configuration (JSON) and the graph (npz); no pickles.
+
+        A model that the folder holds is replaced; a folder with anything else in it is refused.
+        """
+        from dpmsnc.folder import write_model
 
         self._check_fitted()
-        with replacing_folder(Path(folder)) as temporary:
-            tensors = {name: value.detach().cpu() for name, value in self.denoiser_.state_dict().items()}
-            tensors |= {"train": self._tensor(self.train_), "validation": self._tensor(self.validation_)}
-            save_state(temporary / "weights.safetensors", tensors | {"buffer": self.buffer_}, {})
-            (temporary / "model.json").write_text(json.dumps(self._description(), indent=1))
-            self.graph_.to_npz(temporary / "graph.npz")
+        write_model(self, Path(folder))
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """A fitted classifier from the folder that `save` or `dpmsnc fit` wrote."""
-        from dpmsnc.training.checkpoint import load_state
-        from dpmsnc.training.partial import History
+        from dpmsnc.folder import read_model
 
-        folder = Path(folder)
-        description = _read_description(folder)
-        tensors, _ = load_state(folder / "weights.safetensors")
-        try:
-            clf = cls(**_from_json(description["config"]))
-            clf.train_, clf.validation_ = (tensors.pop(name).numpy() for name in ("train", "validation"))
-            clf.buffer_ = tensors.pop("buffer")
-            clf.adopt_, clf.best_step_ = description["adopt"], description["best_step"]
-            clf.best_accuracy_, clf.interrupted_ = description["best_accuracy"], description["interrupted"]
-            clf.history_ = History(**description["history"])
-        except (KeyError, TypeError) as error:
-            message = f"model.json or weights.safetensors in {folder} was not written by dpmsnc ({error!r}); fit again"
-            raise ModelFileError(message) from error
-        clf.graph_ = Graph.from_npz(folder / "graph.npz")
-        clf.classes_ = clf.graph_.classes
-        clf.denoiser_ = clf._denoiser(clf.graph_)
-        try:
-            clf.denoiser_.load_state_dict(tensors)
-        except RuntimeError as error:
-            raise ModelFileError(f"the weights in {folder} do not fit its model.json ({error})") from error
-        return clf
+        return read_model(cls, Path(folder))
 
     def config(self) -> dict[str, Any]:
         """The constructor's arguments as plain values."""
@@ -324,8 +307,10 @@ class NodeClassifier:
         """Mean-field probabilities of the first buffer."""
         from dpmsnc.baselines.start import make_start
 
-        validation = held_back if held_back.any() else None
-        return np.asarray(make_start(self).fit(graph, validation=validation).predict_proba())
+        start = make_start(self).fit(graph, validation=held_back if held_back.any() else None)
+        # a classifier would answer with the validation labels themselves
+        only_train = {"condition_on": "train"} if isinstance(start, NodeClassifier) else {}
+        return np.asarray(start.predict_proba(**only_train))
 
     def _keep(
         self, trainer: PartialTraining, graph: Graph, train: NDArray[np.bool_], held_back: NDArray[np.bool_]
@@ -390,6 +375,8 @@ class NodeClassifier:
 
     def _conditioned(self, known: Any, condition_on: Which) -> NDArray[np.int64]:
         graph = self.graph_
+        if condition_on not in get_args(Which):
+            raise InputError(f"condition_on={condition_on!r} is not one of {', '.join(get_args(Which))}")
         if condition_on == "train":
             graph = graph.with_labels(np.where(self.train_, graph.y, UNKNOWN))
         return graph.y if known is None else graph.reveal(known).y
@@ -422,69 +409,12 @@ class NodeClassifier:
 
         return torch.as_tensor(array, device=self._device())
 
-    def _fingerprint(self, graph: Graph, train: NDArray[np.bool_], held_back: NDArray[np.bool_]) -> str:
-        """What must be the same for a checkpoint to be continued."""
-        import hashlib
-
-        digest = hashlib.sha256(json.dumps(self.config(), sort_keys=True, default=str).encode())
-        features: Any = graph.x
-        x = (
-            [features.indices, features.data]
-            if hasattr(features, "indices")
-            else []
-            if features is None
-            else [features]
-        )
-        for part in (graph.edge_index, np.where(train | held_back, graph.y, UNKNOWN), train, held_back, *x):
-            digest.update(np.ascontiguousarray(part).tobytes())
-        return digest.hexdigest()
-
-    def _description(self) -> dict[str, Any]:
-        from dpmsnc import __version__
-
-        start = self.start if isinstance(self.start, str) else "uniform"  # only `fit` needs the object again
-        return {
-            "format": FORMAT_VERSION,
-            "dpmsnc": __version__,
-            "config": self.config() | {"start": start},
-            "adopt": self.adopt_,
-            "best_step": self.best_step_,
-            "best_accuracy": self.best_accuracy_,
-            "interrupted": self.interrupted_,
-            "history": asdict(self.history_),
-        }
-
     def _check_settings(self) -> None:
-        sizes = {"hidden_channels": 1, "num_layers": 0, "head_layers": 0, "threads": 1, "seed": 0}
+        sizes = {"hidden_channels": 1, "num_layers": 1, "head_layers": 1, "threads": 1, "seed": 0}
+        check_choices(self, type(self).__init__)
         check_range(self, dropout=(0, 0.99), **{name: (least, np.inf) for name, least in sizes.items()})
         self.schedule.grid(self.sampling.steps)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "denoiser_"):
             raise InputError("this NodeClassifier is not fitted yet; call fit(graph) first")
-
-
-def _read_description(folder: Path) -> dict[str, Any]:
-    path = folder / "model.json"
-    if not path.is_file():
-        raise ModelFileError(f"{folder} holds no model.json; give the folder that `fit` or `save` wrote")
-    try:
-        description = json.loads(path.read_text())
-        version = description["format"]
-    except (ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
-        raise ModelFileError(f"{path} is truncated or was not written by dpmsnc; fit again") from error
-    if version != FORMAT_VERSION:
-        raise ModelFileError(f"{path} has format {version}, this version reads format {FORMAT_VERSION}; update dpmsnc")
-    return description
-
-
-def _from_json(config: dict[str, Any]) -> dict[str, Any]:
-    from dpmsnc.options import Guidance
-
-    sampling = dict(config["sampling"])
-    sampling["guidance"] = Guidance(**sampling["guidance"])
-    return config | {
-        "schedule": Schedule(**config["schedule"]),
-        "sampling": Sampling(**sampling),
-        "training": Training(**config["training"]),
-    }

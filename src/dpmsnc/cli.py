@@ -83,6 +83,8 @@ class Sample(AnswerFlags):
     def run(self) -> int:
         from dpmsnc.tables import sample_table, write_table
 
+        if not self.temperature >= 0:
+            raise InputError(f"--temperature is {self.temperature}; it must be at least 0")
         clf, known = self.load(self.num_samples)
         table = sample_table(clf, known, self.condition_on, self.num_samples, self.temperature, self.seed)
         write_table(table, self.out)
@@ -155,6 +157,8 @@ class Demo:
     def run(self) -> int:
         from dpmsnc.demo import run
 
+        if self.seed < 0:
+            raise InputError(f"--seed is {self.seed}; it must be at least 0")
         run(self.out, columns=self.columns, seed=self.seed)
         return 0
 
@@ -201,10 +205,12 @@ def parse_seeds(text: str) -> list[int]:
         [0, 1, 2, 7]
     """
     try:
-        ends = [[int(end) for end in part.split("-")] for part in text.split(",")]
-        return [seed for first, *last in ends for seed in range(first, (*last, first)[0] + 1)]
-    except ValueError as error:
-        raise InputError(f"--seeds {text} is not a list of numbers; write for example 0-4 or 0,2,7") from error
+        ends = [[int(end) for end in part.split("-", 1)] for part in text.split(",")]
+    except ValueError:
+        ends = [[]]
+    if not all(pair and pair[0] <= pair[-1] for pair in ends):
+        raise InputError(f"--seeds {text} is not a list of numbers; write for example 0-4 or 0,2,7")
+    return [seed for pair in ends for seed in range(pair[0], pair[-1] + 1)]
 
 
 def parse(arguments: Sequence[str]) -> Command:

@@ -93,6 +93,7 @@ class Fit:
 
     def run(self) -> int:
         from dpmsnc.folder import CHECKPOINT, check_free, claimed, is_finished, save_model
+        from dpmsnc.io import storable_names
 
         clf = NodeClassifier(**vars(self.model))
         check_free(self.out, self.resume, self.overwrite)
@@ -100,6 +101,7 @@ class Fit:
             print(f"{self.out} holds the finished model; nothing to resume")
             return 0
         graph = self.data.read()
+        storable_names(graph)  # complains now rather than when training is over
         print(graph.summary(clf.hidden_channels, clf.num_layers, clf.training.time_draws), flush=True)
         with claimed(self.out):
             if not self.resume:

@@ -88,8 +88,8 @@ def run(out: Path = Path("runs/demo"), columns: int = 1000, seed: int = 0, train
         training: How masked-labels and DPM-SNC are trained; by default shorter than `NodeClassifier` would.
     """
     training = training or TRAINING
-    make_folder(out)
     task = grid_scattered(columns, seed, extra_grid=True)
+    make_folder(out)
     print(f"A cyclic grid of 2 x {columns} nodes without features, of which {task.test.sum()} are test nodes")
     gcn = solve("GCN", GNN("gcn", hidden_channels=16, num_layers=1, seed=seed), task)
     masked = solve("masked-labels", MaskedLabels(seed=seed, training=training), task)

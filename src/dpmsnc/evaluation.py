@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ class Predictions:
             ids=[str(name) for name in ids.tolist()],
             labels=[None if label is None else str(label) for label in labels],
             known=np.asarray(known, dtype=bool),
-            probability=table["probability"].to_numpy(dtype=np.float64) if "probability" in table.columns else None,
+            probability=_numbers(table["probability"], path) if "probability" in table.columns else None,
         )
 
     def given(self) -> Labels:
@@ -97,6 +98,16 @@ class Comparison:
         known = self.predictions.known
         predicted, truth = self.predicted, np.where(known & (self.truth == UNKNOWN), self.predicted, self.truth)
         if own is not None:
-            opinion = [self.classes.get(own[name], UNKNOWN) for name in self.predictions.ids]
+            opinion = [self.classes.get(own.get(name, ""), UNKNOWN) for name in self.predictions.ids]
             predicted = np.where(known, opinion, predicted)
         return metrics.subgraph_accuracy(predicted[rows], truth[rows], self.asked[rows], graph)
+
+
+def _numbers(column: Any, path: Path) -> NDArray[np.float64]:
+    try:
+        values = column.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the column probability of {path} holds something else than numbers ({error})") from error
+    if not ((values >= 0) & (values <= 1)).all():
+        raise InputError(f"the column probability of {path} must hold numbers from 0 to 1; fill it in or leave it out")
+    return values

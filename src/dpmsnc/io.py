@@ -6,6 +6,7 @@ pandas, networkx and torch are not imported before a function needs them, and no
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -79,7 +80,7 @@ def read_table(table: Any, kind: str, text_columns: tuple[str | None, ...], num_
         if name.endswith((".csv", ".tsv")):
             return _text_table(path, "\t" if name.endswith(".tsv") else ",", text_columns, num_first)
         frame = pd.read_parquet(path)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read the {kind} table {path}: {error}; check that the file is whole") from error
     return frame.reset_index() if frame.index.name is not None else frame
 
@@ -214,7 +215,7 @@ def load_npz(path: str | os.PathLike[str]) -> Graph:
         with Path(path).open("rb") as file:
             stored = np.load(file, allow_pickle=False)
             parts: dict[str, Any] = dict(stored) if isinstance(stored, np.lib.npyio.NpzFile) else {}
-    except (OSError, EOFError, ValueError, BadZipFile) as error:
+    except (OSError, EOFError, ValueError, BadZipFile, zlib.error) as error:
         raise InputError(f"cannot read {path} as a graph ({error}); {advice}") from error
     if "edge_index" not in parts:
         raise InputError(f"{path} has no edge_index; {advice}")
@@ -228,7 +229,7 @@ def load_npz(path: str | os.PathLike[str]) -> Graph:
             # One None at the end stands for the unknown, which are counted as one class more.
             y = _pick([*names, None], np.where(y == UNKNOWN, len(names), y))
         graph = Graph.build(edges if ids is None else _pick(ids, edges), x=x, y=y, ids=ids, classes=names)
-    except (KeyError, IndexError, ValueError) as error:
+    except (KeyError, IndexError, TypeError, ValueError) as error:
         raise InputError(f"{path} does not hold a graph ({error}); {advice}") from error
     several = "y_multi" in parts and y is None
     return _noted(
@@ -240,8 +241,7 @@ def load_npz(path: str | os.PathLike[str]) -> Graph:
 
 def save_npz(graph: Graph, path: str | os.PathLike[str]) -> None:
     """`Graph.to_npz`: written beside its destination and moved there, so that a file is whole or absent."""
-    parts: dict[str, Any] = {"edge_index": graph.edge_index, "y": graph.y}
-    parts |= {"ids": _storable(graph.ids, "node ids"), "classes": _storable(graph.classes, "classes")}
+    parts: dict[str, Any] = {"edge_index": graph.edge_index, "y": graph.y} | storable_names(graph)
     if sp.issparse(graph.x):
         parts |= {f"x_{name}": getattr(graph.x, name) for name in ("indptr", "indices", "data", "shape")}
     elif graph.x is not None:
@@ -263,11 +263,18 @@ def _pick(names: Any, positions: Array) -> Array:
     return plain_array(names)[positions]
 
 
+def storable_names(graph: Graph) -> dict[str, Array]:
+    """Ids and classes as arrays that are stored without pickles, or an `InputError`; worth asking before long work."""
+    return {"ids": _storable(graph.ids, "node ids"), "classes": _storable(graph.classes, "classes")}
+
+
 def _storable(values: Any, what: str) -> Array:
     items = to_list(values)
-    if len({type(v) for v in items}) > 1 or not all(isinstance(v, (str, int, float)) for v in items):
+    plain = len({type(v) for v in items}) <= 1 and all(isinstance(v, (str, int, float)) for v in items)
+    # numpy would pickle numbers that are too large for it, and cut zeros off the end of text
+    if not plain or (array := np.array(items)).dtype == object or array.tolist() != items:
         raise InputError(f"{what} must be all text or all numbers to be saved; rename them, for example with str()")
-    return np.array(items)
+    return array
 
 
 def _noted(graph: Graph, *notes: str | None) -> Graph:

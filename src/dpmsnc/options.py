@@ -6,8 +6,9 @@ Nothing here imports torch, so that `dpmsnc fit --help` answers at once. `Schedu
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from math import inf
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from dpmsnc.errors import InputError
 
@@ -32,6 +33,10 @@ class Guidance:
     per_sample: bool = True
     """||r|| of each sample (paper), or summed over the samples drawn together (authors' code)."""
 
+    def __post_init__(self) -> None:
+        check_choices(self)
+        check_range(self, strength=(0, inf))
+
 
 @dataclass(frozen=True)
 class Sampling:
@@ -49,6 +54,7 @@ class Sampling:
     guidance: Guidance = field(default_factory=Guidance)
 
     def __post_init__(self) -> None:
+        check_choices(self)
         check_range(self, temperature=(0, inf))
         if self.steps is not None:
             check_range(self, steps=(1, inf))
@@ -60,7 +66,7 @@ class Sampling:
 class Training:
     """Algorithm 1: when to refresh the buffer, when to stop, and the optimiser in between."""
 
-    steps: int = 2000
+    steps: int = 1000
     learning_rate: float = 0.01
     weight_decay: float = 5e-4
     time_draws: int = 4
@@ -87,7 +93,7 @@ class Training:
     """Labels of unlabelled nodes in a training step: one labelling of the buffer (paper), or its class frequencies."""
     show_unlabelled: bool = True
     """Amortised conditioning: show labels from the buffer too, in so far as they are trusted, not true ones alone."""
-    hide_features: float = 0.3
+    hide_features: float = 0.05
     """Share of nodes that go without features in each time draw."""
     average_over: Literal["groups", "nodes"] = "groups"
     """Labelled mean + weight x unlabelled mean (authors' code), or one mean over all nodes (paper)."""
@@ -98,9 +104,13 @@ class Training:
     """Stop after so many evaluations without a better validation accuracy."""
 
     def __post_init__(self) -> None:
+        check_choices(self)
         counts = ("steps", "time_draws", "buffer_size", "samples_per_refresh", "refresh_every", "evaluate_every")
-        amounts = ("learning_rate", "weight_decay", "clip", "start_refreshes", "temperature", "patience")
-        check_range(self, **dict.fromkeys(counts, (1, inf)), **dict.fromkeys(amounts, (0, inf)), averaging=(0, 1))
+        amounts = ("learning_rate", "weight_decay", "clip", "start_refreshes", "temperature", "time_power")
+        check_range(self, **dict.fromkeys((*counts, "patience"), (1, inf)), **dict.fromkeys(amounts, (0, inf)))
+        check_range(self, averaging=(0, 1), hide_features=(0, 1))
+        if self.unlabelled_weight != "confidence":
+            check_range(self, unlabelled_weight=(0, inf))
 
 
 def check_range(options: Any, **ranges: tuple[float, float]) -> None:
@@ -110,3 +120,23 @@ def check_range(options: Any, **ranges: tuple[float, float]) -> None:
         if not least <= value <= most:
             upper = "" if most == inf else f" and at most {most}"
             raise InputError(f"{name} must be at least {least}{upper}, got {value}")
+
+
+def check_choices(options: Any, typed: Any = None) -> None:
+    """Raise `InputError` where an attribute is a word that its type does not list; `typed` has the types, by default
+    the class itself."""
+    source: Any = typed or type(options)
+    for name, words in choices(source).items():
+        value = getattr(options, name)
+        if isinstance(value, str) and value not in words:
+            raise InputError(f"{name} is {value!r}; choose one of {', '.join(words)}")
+
+
+@cache
+def choices(typed: Any) -> dict[str, list[str]]:
+    """The words that fields of a class, or arguments of a function, may be; those that may be none are left out."""
+    found = {}
+    for name, hint in get_type_hints(typed).items():
+        parts = [hint] if get_origin(hint) is Literal else get_args(hint)
+        found[name] = [word for part in parts if get_origin(part) is Literal for word in get_args(part)]
+    return {name: words for name, words in found.items() if words}

@@ -80,7 +80,8 @@ class Posterior:
         return y, torch.stack(estimates).mean(dim=0).amax(dim=-1)
 
     def estimate(self, y_t: Tensor, t: Tensor, shown: Known | None) -> Estimate:
-        return self.objective.estimate(self.denoiser(y_t, t, self.context, shown), y_t, t)
+        output = self.denoiser(self.objective.present(y_t, t), t, self.context, shown)
+        return self.objective.estimate(output, y_t, t)
 
     def eps(self, y_t: Tensor, t: Tensor) -> Tensor:
         """The noise in y_t, with no label shown: what the bound on p_theta(y | G) asks for."""

@@ -62,6 +62,16 @@ class Objective:
         alpha_bar = at(self.schedule.alpha_bar, t, eps)
         return alpha_bar.sqrt() * y_0 + (1 - alpha_bar).sqrt() * eps
 
+    def present(self, y_t: Tensor, t: Tensor) -> Tensor:
+        """y_t as the network is given it: as it is where noise is predicted, times sqrt(alpha_bar_t) where labels are.
+
+        That is as much as y_t says about y_0. At t = T nothing is left of it, and shown labels are not drowned in noise
+        that a linear first layer could not tell from them.
+        """
+        if self.parameterisation == "epsilon":
+            return y_t
+        return at(self.schedule.alpha_bar, t, y_t).sqrt() * y_t
+
     def estimate(self, output: Tensor, y_t: Tensor, t: Tensor) -> Estimate:
         """(eps, y_0) as the network's output at time t implies them."""
         alpha_bar = at(self.schedule.alpha_bar, t, y_t)

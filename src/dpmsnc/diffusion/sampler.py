@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -28,7 +27,6 @@ from torch import Tensor
 from dpmsnc.diffusion.objective import Estimate
 from dpmsnc.diffusion.schedule import Schedule
 
-MethodName = Literal["ddim", "ancestral"]
 Denoise = Callable[[Tensor, int], Estimate]
 Callback = Callable[[int, Tensor, Estimate], None]
 

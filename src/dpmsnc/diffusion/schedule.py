@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmsnc.errors import InputError
+from dpmsnc.options import check_choices
 
 Array = NDArray[Any]
 
@@ -47,6 +48,7 @@ class Schedule:
     """sigma_t^2 of the reverse step: beta_t as in the paper, or the variance of q(y_{t-1} | y_t, y_0)."""
 
     def __post_init__(self) -> None:
+        check_choices(self)
         if self.num_steps < 2:
             raise InputError(f"a diffusion needs at least 2 steps, got num_steps={self.num_steps}")
         if not 0 < self.beta_min < self.beta_max < 1:

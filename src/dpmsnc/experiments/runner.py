@@ -5,7 +5,6 @@ Each run is stored as soon as it ends, so an interrupt costs the run that was go
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from dpmsnc.experiments.citation import CORA
 from dpmsnc.experiments.run import Experiment, Run
 from dpmsnc.experiments.store import Document, Store
 from dpmsnc.experiments.synthetic import SYNTHETIC
+from dpmsnc.report import make_folder
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (SYNTHETIC, CORA)}
 
@@ -42,7 +42,7 @@ def reproduce(
     missing = [run for run in runs if run not in stored]
     announce(name, stored, missing, results)
     if missing:
-        check_writable(results)
+        make_folder(results)
     finished = dict(stored)
     try:
         for position, run in enumerate(missing):
@@ -118,13 +118,3 @@ def outcome(document: Document) -> str:
         f"test accuracy {100 * selected['accuracy']:.1f} %, validation {100 * selected['validation_accuracy']:.1f} %, "
         f"{document['cpu_s']:.0f} CPU-seconds, {document['peak_mb']:.0f} MB"
     )
-
-
-def check_writable(results: Path) -> None:
-    """Complain before hours of work rather than after them."""
-    try:
-        results.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the folder {results} ({error}); name one that you may write to") from error
-    if not os.access(results, os.W_OK | os.X_OK):
-        raise InputError(f"the folder {results} is not writable; name one that is")

@@ -25,10 +25,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-
 from dpmsnc import __version__
 from dpmsnc.errors import InputError
+from dpmsnc.plain import plain
 
 FORMAT_VERSION = 1
 DEPENDENCIES = ("torch", "numpy", "scipy", "torch_geometric")
@@ -192,21 +191,6 @@ def largest_fall(accuracies: list[float]) -> float | None:
     best = max(accuracies)
     first = next(k for k, value in enumerate(accuracies) if value >= best - NEAR_BEST - 1e-9)
     return round(best - min(accuracies[first:]), 6)
-
-
-def plain(value: Any) -> Any:
-    """The same in JSON's own types: NaN is null, infinity a word, an object its type's name."""
-    if isinstance(value, dict):
-        return {str(name): plain(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(part) for part in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return type(value).__name__
 
 
 def versions() -> dict[str, str | None]:

@@ -5,6 +5,7 @@ Nothing is ever unpickled. A file that was cut short, or that another program wr
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -14,11 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
 from dpmsnc.errors import InputError, ModelFileError
+from dpmsnc.graph import UNKNOWN, Graph
 
 
 def save_state(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
@@ -54,9 +57,20 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         ) from error
 
 
+def fingerprint(config: dict[str, Any], graph: Graph, train: np.ndarray, held_back: np.ndarray) -> str:
+    """What must be the same for a checkpoint to be continued: settings, graph, visible labels and split."""
+    digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=lambda start: type(start).__name__).encode())
+    x: Any = graph.x
+    features = [] if x is None else [x.indptr, x.indices, x.data] if hasattr(x, "indptr") else [x]
+    for part in (graph.edge_index, np.where(train | held_back, graph.y, UNKNOWN), train, held_back, *features):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()
+
+
 @contextmanager
 def replacing_folder(folder: Path) -> Iterator[Path]:
     """A fresh folder to write into, which takes the place of `folder` only when the block ends well."""
+    folder = folder.resolve()  # what a link points to is replaced, not the link
     with _writable(folder.parent):
         folder.parent.mkdir(parents=True, exist_ok=True)
         if folder.exists() and not folder.is_dir():
@@ -68,7 +82,11 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
         if folder.exists():
             old = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
             os.replace(folder, old)
-            os.replace(temporary, folder)
+            try:
+                os.replace(temporary, folder)
+            except BaseException:
+                os.replace(old, folder)
+                raise
             shutil.rmtree(old)
         else:
             os.replace(temporary, folder)

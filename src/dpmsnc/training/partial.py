@@ -151,7 +151,7 @@ class PartialTraining:
         eps = torch.randn(y_0.shape, generator=self.generator).to(y_0)
         shown = self.show()
         y_t = self.objective.corrupt(y_0, t, eps)
-        output = self.denoiser(y_t, t, self.encode(), shown, self.generator)
+        output = self.denoiser(self.objective.present(y_t, t), t, self.encode(), shown, self.generator)
         loss = (self.node_weights(shown) * self.objective.loss(output, y_0, eps, t)).sum()
         self.optimiser.descend(loss, self.step)
         self.loss = loss.item()
