@@ -8,7 +8,8 @@ y = y_L and a labelling of y_U from the buffer.
 
 Added to the paper for stability: averaged weights (the ones that sample), clipped gradients, a decaying rate, refusal
 of collapsed samples, early stopping. The best weights by validation accuracy are kept. Only training labels are ever
-shown, buffered or learned from; validation labels are read in `evaluate` and nowhere else.
+shown, buffered or learned from. Validation labels are read in `evaluate` and nowhere else; their score chooses the
+weights that are kept, and whether prediction and E-step run in progressive rounds.
 """
 
 from __future__ import annotations
