@@ -21,6 +21,8 @@ MAX_ROUNDS = 100
 
 
 class Posterior:
+    """What can be asked of a denoiser on a graph with known labels; `NodeClassifier` and the E-step both ask it."""
+
     def __init__(
         self, denoiser: Denoiser, objective: Objective, context: Context, known: Known, sampling: Sampling
     ) -> None:
