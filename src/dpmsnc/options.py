@@ -88,7 +88,7 @@ class Training:
     """tau of the labels that enter the buffer."""
     unlabelled_weight: float | Literal["confidence"] = "confidence"
     """Weight of the loss on unlabelled nodes, whose labels come from the buffer; "confidence" weighs each node by how
-    far the buffer is from not knowing."""
+    much it is told beyond the average of all, times the model's skill on training labels hidden from it."""
     fill: Literal["hard", "soft"] = "soft"
     """Labels of unlabelled nodes in a training step: one labelling of the buffer (paper), or its class frequencies."""
     show_unlabelled: bool = True

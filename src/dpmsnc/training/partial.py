@@ -8,8 +8,9 @@ y = y_L and a labelling of y_U from the buffer.
 
 Added to the paper for stability: averaged weights (the ones that sample), clipped gradients, a decaying rate, refusal
 of collapsed samples, early stopping. The best weights by validation accuracy are kept. Only training labels are ever
-shown, buffered or learned from. Validation labels are read in `evaluate` and nowhere else; their score chooses the
-weights that are kept, and whether prediction and E-step run in progressive rounds.
+shown, buffered or learned from. Validation labels are read when evaluating and nowhere else here; their score chooses
+the weights that are kept, and whether prediction and E-step run in progressive rounds. (A start may have chosen its
+epoch by the same score.)
 """
 
 from __future__ import annotations
