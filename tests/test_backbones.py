@@ -104,7 +104,7 @@ def test_layer_equals_pyg_on_the_concatenation(name, width):
     h_, y_ = (field.detach().clone().requires_grad_() for field in (h, y))
 
     tensors = GraphTensors.of(graph, "raw")
-    out = conv(conv.encode(h, tensors), y, tensors)
+    out = conv(conv.encode(h, tensors), conv.spread(y, tensors), tensors)
     edge_index = both_directions(graph)
     expected = torch.stack([reference(torch.cat([h_[:, b], y_[:, b]], 1), edge_index) for b in range(batch)], dim=1)
     assert_same(out, expected)
@@ -125,7 +125,7 @@ def test_first_layer_equals_pyg_on_the_features(name, sparse, num_features):
 
     tensors = GraphTensors.of(graph, "raw")
     assert isinstance(tensors.x, Operator) == sparse
-    out = conv(conv.encode(tensors.x, tensors).unsqueeze(1), y, tensors)
+    out = conv(conv.encode(tensors.x, tensors).unsqueeze(1), conv.spread(y, tensors), tensors)
     x = torch.from_numpy(graph.x.toarray() if sparse else graph.x)
     edge_index = both_directions(graph)
     expected = torch.stack([reference(torch.cat([x, y[:, b]], 1), edge_index) for b in range(2)], dim=1)

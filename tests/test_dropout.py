@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dpmsnc.nn.dropout import dropout, keep_mask
+from dpmsnc.nn.dropout import dropout, keep_mask, relu_dropout
 
 
 def generator(seed=0):
@@ -52,3 +52,15 @@ def test_evaluation_is_the_identity():
     h = torch.randn(5, 2)
     assert dropout(h, 0.5, None) is h
     assert dropout(h, 0.0, generator()) is h
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3, 0.5])
+def test_rectified_dropout_is_the_two_in_turn(rate):
+    torch.manual_seed(0)
+    z = torch.randn(50, 3, 8, dtype=torch.float64, requires_grad=True)
+    generators = [torch.Generator().manual_seed(1) for _ in range(2)]
+    fused, plain = relu_dropout(z * 1, rate, generators[0]), dropout(torch.relu(z), rate, generators[1])
+    torch.testing.assert_close(fused, plain)
+    grad = torch.randn_like(z)
+    gradients = [torch.autograd.grad(h, z, grad)[0] for h in (fused, plain)]
+    torch.testing.assert_close(*gradients)

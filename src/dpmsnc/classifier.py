@@ -350,8 +350,7 @@ class NodeClassifier:
 
         mask = self._tensor(y != UNKNOWN).unsqueeze(1)
         one_hot = torch.nn.functional.one_hot(self._tensor(np.maximum(y, 0)), len(self.classes_)).float().unsqueeze(1)
-        with torch.no_grad():
-            context = self.denoiser_.encode(self._graph_tensors(self.graph_))
+        context = self.denoiser_.settle(self._graph_tensors(self.graph_), self.schedule.num_steps)
         self.denoiser_.requires_grad_(False)
         known = Known(mask, one_hot * mask.unsqueeze(-1))
         return Posterior(self.denoiser_, self._objective(), context, known, replace(self.sampling, adopt=self.adopt_))

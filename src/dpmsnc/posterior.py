@@ -11,10 +11,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dpmsnc.diffusion.guidance import Guided
+from dpmsnc.diffusion.guidance import Guided, Pull
 from dpmsnc.diffusion.objective import Estimate, Objective
 from dpmsnc.diffusion.sampler import STEPS, Callback, Noise, Step, reverse
 from dpmsnc.nn.denoiser import Context, Denoiser, Known
+from dpmsnc.nn.reach import Watch
 from dpmsnc.options import Sampling
 
 MAX_ROUNDS = 100
@@ -48,51 +49,67 @@ class Posterior:
         self, num_samples: int, temperature: float, generator: torch.Generator, callback: Callback | None = None
     ) -> Tensor:
         """Final y (nodes, num_samples, classes) of the model's own making, known nodes included."""
-        noise = Noise(temperature, generator)
-        known = self.known
-        y, confidence = self.run(known, num_samples, noise, callback)
+        noise, known = Noise(temperature, generator), self.known
         share = 0.0 if self.sampling.adopt == "auto" else self.sampling.adopt
-        for _ in range(MAX_ROUNDS if share else 0):
+        if share == 0:
+            return self.run(known, num_samples, noise, callback)
+        y, confidence = self.confident_run(known, num_samples, noise, callback)
+        for _ in range(MAX_ROUNDS):
             if bool(known.mask.all()):
                 break
             known = adopt(known, y, confidence, share)
-            run, confidence = self.run(known, num_samples, noise, callback)
+            run, confidence = self.confident_run(known, num_samples, noise, callback)
             adopted = known.mask & ~self.known.mask
             y = torch.where(adopted.unsqueeze(-1), known.y, run)
         return y
 
-    def run(self, known: Known, num_samples: int, noise: Noise, callback: Callback | None) -> tuple[Tensor, Tensor]:
+    def confident_run(
+        self, known: Known, num_samples: int, noise: Noise, callback: Callback | None
+    ) -> tuple[Tensor, Tensor]:
         """One reverse process: the last y, and the share of it during which each node was settled on one class.
 
         What is near to known labels settles early, what is far settles late and by chance; the last y does not show it.
         """
-        shown = known if self.denoiser.shows_known else None
-        estimates: list[Tensor] = []
-
-        def denoise(y_t: Tensor, t: int) -> Estimate:
-            return self.estimate(y_t, torch.full((1,), t, device=y_t.device), shown)
+        estimates, count = torch.zeros(()), 0
 
         def record(t: int, y_t: Tensor, estimate: Estimate) -> None:
-            estimates.append(estimate.y0.clamp(0, 1))
+            nonlocal estimates, count
+            estimates, count = estimates + estimate.y0.clamp(0, 1), count + 1
             if callback is not None:
                 callback(t, y_t, estimate)
 
-        shape = (known.y.shape[0], num_samples, known.y.shape[-1])
-        y = reverse(denoise, self.step(known), shape, noise, self.context.encoded, self.steps, record)
-        return y, torch.stack(estimates).mean(dim=0).amax(dim=-1)
+        y = self.run(known, num_samples, noise, record)
+        return y, estimates.amax(dim=-1) / count
 
-    def estimate(self, y_t: Tensor, t: Tensor, shown: Known | None) -> Estimate:
-        output = self.denoiser(self.objective.present(y_t, t), t, self.context, shown)
+    def run(self, known: Known, num_samples: int, noise: Noise, callback: Callback | None) -> Tensor:
+        """One reverse process, and its last y."""
+        shown = known if self.denoiser.shows_known else None
+        pull = self.pull(known)
+
+        def denoise(y_t: Tensor, t: int) -> Estimate:
+            return self.estimate(y_t, t, shown, None if pull is None else pull.watch())
+
+        shape = (known.y.shape[0], num_samples, known.y.shape[-1])
+        return reverse(denoise, self.step(known, pull), shape, noise, self.context.encoded, self.steps, callback)
+
+    def estimate(self, y_t: Tensor, t: Tensor | int, shown: Known | None, watch: Watch | None = None) -> Estimate:
+        output = self.denoiser(self.objective.present(y_t, t), t, self.context, shown, watch=watch)
         return self.objective.estimate(output, y_t, t)
 
     def eps(self, y_t: Tensor, t: Tensor) -> Tensor:
         """The noise in y_t, with no label shown: what the bound on p_theta(y | G) asks for."""
         return self.estimate(y_t, t, None).eps
 
-    def step(self, known: Known) -> Step:
+    def step(self, known: Known, pull: Pull | None) -> Step:
         blank = self.objective.process == "blank"
         step = STEPS["independent" if blank else self.sampling.method](self.objective.schedule)
-        return step if self.denoiser.shows_known else Guided(step, known, self.sampling.guidance)
+        return step if self.denoiser.shows_known else Guided(step, known, self.sampling.guidance, pull)
+
+    def pull(self, known: Known) -> Pull | None:
+        """The gradient of guidance, where the network knows a shorter way to it than autograd."""
+        if not self.denoiser.goes_back or self.sampling.guidance.strength == 0:
+            return None
+        return Pull(self.denoiser, self.objective, self.context.graph, known)
 
     @property
     def steps(self) -> int | None:

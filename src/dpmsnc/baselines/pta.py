@@ -74,7 +74,9 @@ class PTA(Baseline):
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
         tensors = GraphTensors.of(graph, self.scaling)
-        targets = self._soft_targets(tensors.gcn, torch.from_numpy(one_hot(y_train, graph.num_classes)).float())
+        targets = self._soft_targets(
+            tensors.operator("gcn"), torch.from_numpy(one_hot(y_train, graph.num_classes)).float()
+        )
         weights = self._initial_weights(tensors.num_features, graph.num_classes)
         groups: list[dict[str, Any]] = [
             {"params": weights[:1], "weight_decay": self.weight_decay},
@@ -88,7 +90,9 @@ class PTA(Baseline):
         decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, num_epochs, eta_min=last_rate)
         for epoch in range(num_epochs):
             log_p = predictor(tensors.x, weights)
-            if selection.possible and not selection.goes_on(self._propagate(tensors.gcn, log_p.detach().exp())):
+            if selection.possible and not selection.goes_on(
+                self._propagate(tensors.operator("gcn"), log_p.detach().exp())
+            ):
                 break
             optimizer.zero_grad()
             (self.loss_weight * adaptive_loss(log_p, targets, epoch)).backward()
@@ -96,7 +100,7 @@ class PTA(Baseline):
             decay.step()
         z = selection.z
         if z is None:
-            z = self._propagate(tensors.gcn, predictor(tensors.x, weights).detach().exp())
+            z = self._propagate(tensors.operator("gcn"), predictor(tensors.x, weights).detach().exp())
         return (z / z.sum(dim=1, keepdim=True)).double().numpy()
 
     def _soft_targets(self, S: Operator, Y0: Tensor) -> Tensor:

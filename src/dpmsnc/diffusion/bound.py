@@ -23,7 +23,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dpmsnc.diffusion.objective import at
 from dpmsnc.diffusion.schedule import Schedule
 
 EpsAtTimes = Callable[[Tensor, Tensor], Tensor]
@@ -55,8 +54,7 @@ def lower_bound(eps: EpsAtTimes, schedule: Schedule, y_0: Tensor, entropy: float
         for t in range(1, schedule.num_steps + 1):
             times = torch.full((draws,), t, device=y_0.device)
             z = torch.randn(y_0.shape, generator=generator, dtype=y_0.dtype).to(y_0.device)
-            alpha_bar = at(schedule.alpha_bar, times, y_0)
-            y_t = alpha_bar.sqrt() * y_0 + (1 - alpha_bar).sqrt() * z
+            y_t = schedule.signal[t] * y_0 + schedule.noise[t] * z
             error = (z - eps(y_t, times)).square().sum().item() / draws
             if t == 1:
                 reconstruction = -schedule.bound_weight[1] * error + reconstruction_constant(schedule, y_0)

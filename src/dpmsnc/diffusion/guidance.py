@@ -17,18 +17,51 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dpmsnc.diffusion.objective import Estimate
+from dpmsnc.diffusion.objective import Estimate, Objective
 from dpmsnc.diffusion.sampler import Denoise, Noise, Step
-from dpmsnc.nn.denoiser import Known
+from dpmsnc.nn.denoiser import Denoiser, Known
+from dpmsnc.nn.operator import GraphTensors
+from dpmsnc.nn.reach import Reach, Watch
 from dpmsnc.options import Guidance
 
 
-class Guided(Step):
-    """Any step, followed by the gradient and the projection."""
+class Pull:
+    """||r||^2 and its gradient by y_t without autograd: backwards only where labelled nodes reach, no weights involved.
 
-    def __init__(self, step: Step, known: Known, guidance: Guidance) -> None:
+    The evaluation of the network that made the estimate is watched, and the way back starts from what was seen.
+    """
+
+    def __init__(self, denoiser: Denoiser, objective: Objective, graph: GraphTensors, known: Known) -> None:
+        self.denoiser, self.objective = denoiser, objective
+        self.reach = Reach(graph, known.mask.any(dim=1), denoiser.num_layers)
+        self.labelled = self.reach.nodes(denoiser.num_layers - 1)
+        self.known = known.at(self.labelled)
+
+    def watch(self) -> Watch:
+        self.watched = Watch(self.reach)
+        return self.watched
+
+    def __call__(self, estimate: Estimate, t: int) -> tuple[Tensor, Tensor]:
+        """||r||^2 of each sample (batch,) and the gradient at the nodes of the reach, for the estimate watched."""
+        y0 = estimate.y0.index_select(0, self.labelled)
+        r = residual(self.known, y0)
+        by_output, by_y = self.objective.go_back(r.mul(-2), y0, t)
+        gradient = self.objective.present(self.denoiser.go_back(by_output, self.watched), t)
+        gradient[: len(by_y)] += by_y
+        return r.square().sum(dim=(0, 2)), gradient
+
+
+class Guided(Step):
+    """Any step, followed by the gradient and the projection.
+
+    The gradient comes from `pull`, or else from autograd through all of `denoise`.
+    """
+
+    def __init__(self, step: Step, known: Known, guidance: Guidance, pull: Pull | None = None) -> None:
         super().__init__(step.schedule)
-        self.step, self.known, self.guidance = step, known, guidance
+        self.step, self.known, self.guidance, self.pull = step, known, guidance, pull
+        self.rows = known.mask.any(dim=1).nonzero().squeeze(1)
+        self.known_rows = known.at(self.rows)
 
     def __call__(self, denoise: Denoise, y_t: Tensor, t: int, s: int, noise: Noise) -> tuple[Tensor, Estimate]:
         coded = self.guidance.projection == "code"
@@ -38,22 +71,37 @@ class Guided(Step):
             y_s, estimate = self.follow_gradient(denoise, y_t, t, s, noise)
         if self.guidance.projection == "none" or (coded and s == 0):
             return y_s, estimate
-        return torch.where(self.known.mask.unsqueeze(-1), self.project(y_s, t, s, noise), y_s), estimate
+        return self.project(y_s, t, s, noise), estimate
 
     def follow_gradient(self, denoise: Denoise, y_t: Tensor, t: int, s: int, noise: Noise) -> tuple[Tensor, Estimate]:
+        if self.pull is not None:
+            y_s, estimate = self.step(denoise, y_t, t, s, noise)
+            r2, gradient = self.pull(estimate, t)
+            return y_s.index_add_(0, self.pull.reach.index, self.gamma(r2) * gradient, alpha=-1), estimate
         with torch.enable_grad():
             y_t = y_t.detach().requires_grad_()
             estimate = denoise(y_t, t)
-            r = (self.known.y - estimate.y0) * self.known.mask.unsqueeze(-1)
-            r2 = r.square().sum(dim=(0, 2))
+            r2 = residual(self.known, estimate.y0).square().sum(dim=(0, 2))
             (gradient,) = torch.autograd.grad(r2.sum(), y_t)
         y_t, estimate = y_t.detach(), Estimate(estimate.eps.detach(), estimate.y0.detach())
-        size = (r2 if self.guidance.per_sample else r2.sum()).detach().clamp_min(1e-12)
-        gamma = self.guidance.strength / (size.sqrt() if self.guidance.norm == "root" else size)
-        return self.step.advance(y_t, estimate, t, s, noise) - gamma.unsqueeze(-1) * gradient, estimate
+        return self.step.advance(y_t, estimate, t, s, noise) - self.gamma(r2.detach()) * gradient, estimate
 
-    def project(self, like: Tensor, t: int, s: int, noise: Noise) -> Tensor:
-        alpha_bar_t, alpha_bar_s = self.schedule.alpha_bar[[t, s]]
-        if self.guidance.projection == "code":
-            return alpha_bar_t * self.known.y + (1 - alpha_bar_t) ** 0.5 * noise(like)
-        return alpha_bar_s**0.5 * self.known.y + (1 - alpha_bar_s) ** 0.5 * noise(like)
+    def gamma(self, r2: Tensor) -> Tensor:
+        """The length of the step along the gradient, shaped (batch, 1)."""
+        size = (r2 if self.guidance.per_sample else r2.sum()).clamp_min(1e-12)
+        return (self.guidance.strength / (size.sqrt() if self.guidance.norm == "root" else size)).unsqueeze(-1)
+
+    def project(self, y_s: Tensor, t: int, s: int, noise: Noise) -> Tensor:
+        """y_s, written over at known nodes."""
+        schedule, known, free = self.schedule, self.known_rows, y_s.index_select(0, self.rows)
+        coded = self.guidance.projection == "code"
+        signal, spread = (
+            (schedule.alpha_bar[t], schedule.noise[t]) if coded else (schedule.signal[s], schedule.noise[s])
+        )
+        bound = torch.add(signal * known.y, noise(free), alpha=spread)
+        return y_s.index_copy_(0, self.rows, torch.where(known.mask.unsqueeze(-1), bound, free))
+
+
+def residual(known: Known, y0: Tensor) -> Tensor:
+    """r = y_L - y0_L, zero at unknown nodes."""
+    return (known.y - y0) * known.mask.unsqueeze(-1)

@@ -29,8 +29,10 @@ class Estimate(NamedTuple):
     y0: Tensor
 
 
-def at(values: Array, t: Tensor, like: Tensor) -> Tensor:
-    """Schedule values at times t, shaped to broadcast over (nodes, batch, classes)."""
+def at(values: Array, t: Tensor | int, like: Tensor) -> Tensor | float:
+    """Schedule values at times t, shaped to broadcast over (nodes, batch, classes); a number where t is one."""
+    if isinstance(t, int):
+        return float(values[t])
     return torch.as_tensor(values, dtype=like.dtype, device=like.device)[t].unsqueeze(-1)
 
 
@@ -59,10 +61,9 @@ class Objective:
         """y_t for times t, one per batch entry (or per node and batch entry)."""
         if self.process == "blank":
             return torch.zeros_like(eps)
-        alpha_bar = at(self.schedule.alpha_bar, t, eps)
-        return alpha_bar.sqrt() * y_0 + (1 - alpha_bar).sqrt() * eps
+        return at(self.schedule.signal, t, eps) * y_0 + at(self.schedule.noise, t, eps) * eps
 
-    def present(self, y_t: Tensor, t: Tensor) -> Tensor:
+    def present(self, y_t: Tensor, t: Tensor | int) -> Tensor:
         """y_t as the network is given it: as it is where noise is predicted, times sqrt(alpha_bar_t) where labels are.
 
         That is as much as y_t says about y_0. At t = T nothing is left of it, and shown labels are not drowned in noise
@@ -70,15 +71,22 @@ class Objective:
         """
         if self.parameterisation == "epsilon":
             return y_t
-        return at(self.schedule.alpha_bar, t, y_t).sqrt() * y_t
+        return at(self.schedule.signal, t, y_t) * y_t
 
-    def estimate(self, output: Tensor, y_t: Tensor, t: Tensor) -> Estimate:
+    def estimate(self, output: Tensor, y_t: Tensor, t: Tensor | int) -> Estimate:
         """(eps, y_0) as the network's output at time t implies them."""
-        alpha_bar = at(self.schedule.alpha_bar, t, y_t)
+        signal, noise = at(self.schedule.signal, t, y_t), at(self.schedule.noise, t, y_t)
         if self.parameterisation == "epsilon":
-            return Estimate(output, (y_t - (1 - alpha_bar).sqrt() * output) / alpha_bar.sqrt())
+            return Estimate(output, (y_t - noise * output) / signal)
         y0 = output.softmax(dim=-1)
-        return Estimate((y_t - alpha_bar.sqrt() * y0) / (1 - alpha_bar).sqrt(), y0)
+        return Estimate((y_t - signal * y0) / noise, y0)
+
+    def go_back(self, grad: Tensor, y0: Tensor, t: int) -> tuple[Tensor, Tensor]:
+        """From the gradient by the estimate y0 at time t: that by the output, and that by y_t apart from the output."""
+        if self.parameterisation == "epsilon":
+            by_y = grad / self.schedule.signal[t]
+            return by_y * -self.schedule.noise[t], by_y
+        return y0 * (grad - (grad * y0).sum(dim=-1, keepdim=True)), torch.zeros_like(grad)
 
     def loss(self, output: Tensor, y_0: Tensor, eps: Tensor, t: Tensor) -> Tensor:
         """Loss of every node and batch entry, shaped (nodes, batch), before any weight of nodes."""
@@ -87,7 +95,7 @@ class Objective:
         else:
             loss = (eps - output).square().sum(dim=-1)
         if self.weighting == "bound":
-            loss = loss * at(self.bound_weight, t, output).squeeze(-1)
+            loss = loss * torch.as_tensor(at(self.bound_weight, t, output)).squeeze(-1)
         return loss
 
     @property

@@ -70,10 +70,9 @@ class Step:
 
 class Ancestral(Step):
     def advance(self, y_t: Tensor, estimate: Estimate, t: int, s: int, noise: Noise) -> Tensor:
-        alpha_bar_t, alpha_bar_s = self.schedule.alpha_bar[[t, s]]
-        alpha = alpha_bar_t / alpha_bar_s
-        mean = (y_t - (1 - alpha) / (1 - alpha_bar_t) ** 0.5 * estimate.eps) / alpha**0.5
-        return mean + self.sigma(t, s) * noise(y_t)
+        alpha = float(self.schedule.alpha_bar[t] / self.schedule.alpha_bar[s])
+        mean = torch.sub(y_t, estimate.eps, alpha=(1 - alpha) / self.schedule.noise[t]).div_(alpha**0.5)
+        return mean.add_(noise(y_t), alpha=self.sigma(t, s))
 
     def sigma(self, t: int, s: int) -> float:
         """sigma_t of the schedule for single steps, and its formula for longer ones."""
@@ -88,8 +87,7 @@ class Ancestral(Step):
 
 class DDIM(Step):
     def advance(self, y_t: Tensor, estimate: Estimate, t: int, s: int, noise: Noise) -> Tensor:
-        alpha_bar_s = self.schedule.alpha_bar[s]
-        return alpha_bar_s**0.5 * estimate.y0 + (1 - alpha_bar_s) ** 0.5 * estimate.eps
+        return torch.add(self.schedule.signal[s] * estimate.y0, estimate.eps, alpha=self.schedule.noise[s])
 
 
 class Independent(Step):

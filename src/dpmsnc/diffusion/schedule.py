@@ -73,6 +73,16 @@ class Schedule:
         return np.cumprod(self.alpha)
 
     @cached_property
+    def signal(self) -> Array:
+        """sqrt(alpha_bar_t): how much of y_0 is left in y_t."""
+        return np.sqrt(self.alpha_bar)
+
+    @cached_property
+    def noise(self) -> Array:
+        """sqrt(1 - alpha_bar_t): standard deviation of the noise in y_t."""
+        return np.sqrt(1 - self.alpha_bar)
+
+    @cached_property
     def sigma(self) -> Array:
         """Standard deviation of the reverse step from t to t - 1."""
         if self.variance == "beta":

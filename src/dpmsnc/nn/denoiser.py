@@ -10,7 +10,9 @@ conditioning"): known nodes carry their clean label instead of y_t, and one more
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,8 +20,13 @@ from torch import Tensor, nn
 from dpmsnc.nn.backbones import BACKBONES
 from dpmsnc.nn.dropout import dropout
 from dpmsnc.nn.operator import GraphTensors
+from dpmsnc.nn.products import project
+from dpmsnc.nn.reach import Watch
 
 TIME_CHANNELS = 128
+CHUNK = 2**20
+"""Entries of a hidden field that are worked on at a time. What stays in the processor's cache is added, rectified and
+dropped out several times faster; and memory does not grow with the number of draws or samples."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,17 @@ class Known:
     mask: Tensor
     y: Tensor
 
+    def part(self, entries: slice) -> Known:
+        """Some entries of the batch; labels given once for all of them stay as they are."""
+        if self.mask.shape[1] == self.y.shape[1] == 1:
+            return self
+        mask, y = (every if every.shape[1] == 1 else every[:, entries] for every in (self.mask, self.y))
+        return Known(mask, y)
+
+    def at(self, nodes: Tensor) -> Known:
+        """Some nodes."""
+        return Known(self.mask[nodes], self.y[nodes])
+
 
 @dataclass(frozen=True)
 class Context:
@@ -36,10 +54,14 @@ class Context:
 
     encoded: Tensor
     graph: GraphTensors
+    times: Tensor | None = None
+    """f(t) of every time t (T + 1, channels), where no gradient of it is asked for."""
 
 
 class Denoiser(nn.Module):
     """epsilon_theta(y_t, G, t), or logits of y_0: the network does not know which, the objective does."""
+
+    head: Any
 
     def __init__(
         self,
@@ -53,7 +75,7 @@ class Denoiser(nn.Module):
         shows_known: bool = False,
     ) -> None:
         super().__init__()
-        self.shows_known, self.dropout = shows_known, dropout
+        self.shows_known, self.dropout, self.hidden_channels = shows_known, dropout, hidden_channels
         label_channels = num_classes + shows_known
         self.backbone = BACKBONES[backbone](in_channels, hidden_channels, num_layers, label_channels, dropout)
         self.time = nn.Sequential(
@@ -68,27 +90,81 @@ class Denoiser(nn.Module):
     def encode(self, graph: GraphTensors) -> Context:
         return Context(self.backbone.encode(graph), graph)
 
+    @torch.no_grad()
+    def settle(self, graph: GraphTensors, num_steps: int) -> Context:
+        """The context of weights that no longer change, with all times from 0 to `num_steps`."""
+        times = self.embed(torch.arange(num_steps + 1, device=graph.device)).to(graph.dtype)
+        return replace(self.encode(graph), times=times)
+
     def forward(
         self,
         y_t: Tensor,
-        t: Tensor,
+        t: Tensor | int,
         context: Context,
         known: Known | None = None,
         generator: torch.Generator | None = None,
+        watch: Watch | None = None,
     ) -> Tensor:
-        """The output (nodes, batch, classes) for noisy labels y_t of that shape at times t, one per batch entry
-        (batch,) or per node and batch entry (nodes, batch).
+        """The output (nodes, batch, classes) for noisy labels y_t of that shape at times t: one for all, one per batch
+        entry (batch,) or one per node and batch entry (nodes, batch).
 
-        A generator turns dropout on and draws its masks.
+        A generator turns dropout on and draws its masks. A watch sees hidden fields, for `go_back`.
         """
+        chunks = self.chunks(*y_t.shape[:2])
+        if len(chunks) == 1:
+            return self.evaluate(y_t, t, context, known, generator, watch)
+        outputs = [
+            self.evaluate(y_t[:, part], t_part, context, known and known.part(part), generator, watch)
+            for part in chunks
+            for t_part in [t if isinstance(t, int) or t.shape[-1] == 1 else t[..., part]]
+        ]
+        return torch.cat(outputs, dim=1)
+
+    def chunks(self, num_nodes: int, batch: int) -> list[slice]:
+        """The batch in parts of nearly equal size, none much larger than the cache."""
+        count = min(batch, math.ceil(batch * num_nodes * self.hidden_channels / CHUNK))
+        ends = [batch * k // count for k in range(count + 1)]
+        return [slice(*pair) for pair in pairwise(ends)]
+
+    def evaluate(
+        self,
+        y_t: Tensor,
+        t: Tensor | int,
+        context: Context,
+        known: Known | None,
+        generator: torch.Generator | None,
+        watch: Watch | None,
+    ) -> Tensor:
+        """`forward` on a batch that is small enough."""
         labels = self.show(y_t, known)
-        h = self.backbone(context.encoded, context.graph, labels, self.embed(t).to(y_t.dtype), generator)
+        h = self.backbone(context.encoded, context.graph, labels, self.time_shift(t, context), generator, watch)
         first, *rest = self.head
-        width = h.shape[-1]
-        h = h @ first.weight[:, :width].T + (labels @ first.weight[:, width:].T + first.bias)  # type: ignore[index,operator]
+        h = project(h, labels, first.weight, first.bias)
         for layer in rest:
             h = layer(dropout(nn.functional.elu(h), self.dropout, generator))
         return h
+
+    @property
+    def num_layers(self) -> int:
+        return len(self.backbone.convs)
+
+    @property
+    def goes_back(self) -> bool:
+        return self.backbone.goes_back and not self.shows_known and len(list(self.head)) == 1
+
+    def go_back(self, grad: Tensor, watch: Watch) -> Tensor:
+        """The gradient by y_t at all nodes of a reach, from that by the output at the nodes it began with."""
+        (head,) = self.head
+        of_h, of_y = head.weight.tensor_split([self.hidden_channels], dim=1)
+        by_y = self.backbone.go_back(grad @ of_h, watch)
+        by_y[: len(grad)] += grad @ of_y
+        return by_y
+
+    def time_shift(self, t: Tensor | int, context: Context) -> Tensor:
+        """f(t), from the context if it has it."""
+        if context.times is not None:
+            return context.times[t]
+        return self.embed(torch.as_tensor([t]) if isinstance(t, int) else t)
 
     def embed(self, t: Tensor) -> Tensor:
         """f(t); where every node has its own time, computed once for each time that occurs."""

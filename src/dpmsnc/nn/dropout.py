@@ -6,6 +6,8 @@ gives 64 masks at rate 1/2, or eight at any other rate (rounded to a multiple of
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -23,6 +25,29 @@ def dropout(h: Tensor, rate: float, generator: torch.Generator | None) -> Tensor
         return h
     keep, kept = keep_mask(h.numel(), rate, generator)
     return h * (keep.view(h.shape).to(h.device, h.dtype) * (1 / kept))
+
+
+def relu_dropout(z: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
+    """dropout(relu(z)) in place, without a mask to remember: an entry that is positive afterwards was kept."""
+    if rate == 0 or generator is None:
+        return torch.relu_(z)
+    keep, kept = keep_mask(z.numel(), rate, generator)
+    return _ReluDropout.apply(z, keep.view(z.shape).to(z.device), 1 / kept)
+
+
+class _ReluDropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, keep: Tensor, scale: float) -> Tensor:
+        ctx.mark_dirty(z)
+        ctx.scale = scale
+        z.relu_().mul_(keep.to(z.dtype).mul_(scale))
+        ctx.save_for_backward(z)
+        return z
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        (h,) = ctx.saved_tensors
+        return torch.ops.aten.threshold_backward(grad, h, 0).mul_(ctx.scale), None, None
 
 
 def keep_mask(size: int, rate: float, generator: torch.Generator) -> tuple[Tensor, float]:

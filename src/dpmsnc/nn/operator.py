@@ -10,7 +10,8 @@ import ctypes
 import functools
 import sys
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,7 +32,19 @@ class Operator:
         self.transpose = self.matrix if symmetric else _csr_tensor(sp.csr_array(matrix.T), device, dtype)
 
     def __call__(self, h: Tensor) -> Tensor:
-        return _Product.apply(self, h)
+        return _Product.apply(self, h) if torch.is_grad_enabled() else _multiply(self.matrix, h)
+
+    def back(self, grad: Tensor) -> Tensor:
+        """The transpose of it, without a gradient of its own."""
+        return _multiply(self.transpose, grad)
+
+    def restrict(self, rows: Tensor, columns: Tensor) -> Operator:
+        """The operator of those rows and columns alone."""
+        matrix = sp.csr_array(
+            (self.matrix.values().cpu(), self.matrix.col_indices().cpu(), self.matrix.crow_indices().cpu()),
+            shape=self.shape,
+        )
+        return Operator(matrix[rows.cpu().numpy()][:, columns.cpu().numpy()], self.matrix.device, self.matrix.dtype)
 
 
 class _Product(torch.autograd.Function):
@@ -39,11 +52,18 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, operator: Operator, h: Tensor) -> Tensor:
         ctx.operator = operator
-        return (operator.matrix @ h.reshape(h.shape[0], -1)).view(-1, *h.shape[1:])
+        return _multiply(operator.matrix, h)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
-        return None, (ctx.operator.transpose @ grad.reshape(grad.shape[0], -1)).view(-1, *grad.shape[1:])
+        return None, _multiply(ctx.operator.transpose, grad)
+
+
+def _multiply(matrix: Tensor, h: Tensor) -> Tensor:
+    out = h.new_empty(matrix.shape[0], *h.shape[1:])
+    # with `out` nothing is zeroed first
+    torch.mm(matrix, h.reshape(h.shape[0], -1), out=out.view(matrix.shape[0], -1))
+    return out
 
 
 def _csr_tensor(matrix: sp.csr_array, device: torch.device, dtype: torch.dtype) -> Tensor:
@@ -67,6 +87,7 @@ class GraphTensors:
 
     def __init__(self, graph: Graph, scaling: ScalingName, device: torch.device, dtype: torch.dtype) -> None:
         self.graph, self.scaling, self.device, self.dtype = graph, scaling, device, dtype
+        self._operators: dict[str, Operator] = {}
 
     @classmethod
     def of(
@@ -95,26 +116,11 @@ class GraphTensors:
     def num_features(self) -> int:
         return self.graph.num_features or 1
 
-    @functools.cached_property
-    def gcn(self) -> Operator:
-        """D^-1/2 (A + I) D^-1/2."""
-        return self._operator(symmetric_normalised(self.graph.adjacency, self_loop=1.0))
-
-    @functools.cached_property
-    def gcn_improved(self) -> Operator:
-        """D^-1/2 (A + 2 I) D^-1/2, the authors' choice on real graphs."""
-        return self._operator(symmetric_normalised(self.graph.adjacency, self_loop=2.0))
-
-    @functools.cached_property
-    def sum(self) -> Operator:
-        """A, without self-loops."""
-        return self._operator(self.graph.adjacency)
-
-    @functools.cached_property
-    def mean(self) -> Operator:
-        """D^-1 A; isolated nodes receive zero."""
-        degree = np.maximum(self.graph.adjacency.sum(axis=1), 1)
-        return self._operator(sp.csr_array(sp.diags_array(1 / degree) @ self.graph.adjacency))
+    def operator(self, name: OperatorName) -> Operator:
+        """The operator of that name: a key of `MATRICES`."""
+        if name not in self._operators:
+            self._operators[name] = Operator(MATRICES[name](self.graph.adjacency), self.device, self.dtype)
+        return self._operators[name]
 
     @functools.cached_property
     def edges_with_loops(self) -> tuple[Tensor, Tensor]:
@@ -125,9 +131,6 @@ class GraphTensors:
         source = matrix.indices.astype(np.int64)
         return torch.from_numpy(source).to(self.device), torch.from_numpy(target).to(self.device)
 
-    def _operator(self, matrix: sp.csr_array) -> Operator:
-        return Operator(matrix, self.device, self.dtype)
-
 
 def symmetric_normalised(adjacency: sp.csr_array, self_loop: float) -> sp.csr_array:
     """D^-1/2 (A + c I) D^-1/2 in double precision; rows of isolated nodes without a loop are zero."""
@@ -137,6 +140,21 @@ def symmetric_normalised(adjacency: sp.csr_array, self_loop: float) -> sp.csr_ar
     degree = np.asarray(matrix.sum(axis=1)).ravel()
     scale = np.divide(1.0, np.sqrt(degree), out=np.zeros_like(degree), where=degree > 0)
     return sp.csr_array(sp.diags_array(scale) @ matrix @ sp.diags_array(scale))
+
+
+def mean_normalised(adjacency: sp.csr_array) -> sp.csr_array:
+    """D^-1 A; isolated nodes receive zero."""
+    degree = np.maximum(adjacency.sum(axis=1), 1)
+    return sp.csr_array(sp.diags_array(1 / degree) @ adjacency)
+
+
+OperatorName = Literal["gcn", "gcn-improved", "sum", "mean"]
+MATRICES: dict[OperatorName, Callable[[sp.csr_array], sp.csr_array]] = {
+    "gcn": functools.partial(symmetric_normalised, self_loop=1.0),
+    "gcn-improved": functools.partial(symmetric_normalised, self_loop=2.0),  # the authors' choice on real graphs
+    "sum": sp.csr_array,
+    "mean": mean_normalised,
+}
 
 
 def scale_features(x: Any, scaling: ScalingName) -> Any:

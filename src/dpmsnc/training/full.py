@@ -26,6 +26,7 @@ from dpmsnc.graph import Graph
 from dpmsnc.nn.denoiser import Denoiser, Known
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.options import ScalingName, Training
+from dpmsnc.training.gradient import accumulate
 from dpmsnc.training.optimisation import Optimiser
 
 Progress = Callable[["FullTraining"], None]
@@ -119,14 +120,12 @@ class FullTraining:
         y_0, t = self.labels(batch), self.times(batch)
         eps = torch.randn(y_0.shape, generator=self.generator).to(y_0)
         shown = self.show(batch, y_0)
-        y_t = self.objective.corrupt(y_0, t, eps)
+        asked = torch.ones(y_0.shape[:2]).to(y_0) if shown is None else (~shown.mask).to(y_0)
+        weights = asked / asked.sum().clamp_min(1)
         context = self.denoiser.encode(batch.graph)
-        output = self.denoiser(self.objective.present(y_t, t), t, context, shown, self.generator)
-        losses = self.objective.loss(output, y_0, eps, t)
-        asked = torch.ones_like(losses) if shown is None else (~shown.mask).to(losses)
-        loss = (asked * losses).sum() / asked.sum().clamp_min(1)
-        self.optimiser.descend(loss, self.step)
-        self.loss = loss.item()
+        self.optimiser.zero_grad()
+        self.loss = accumulate(self.denoiser, self.objective, context, y_0, t, eps, weights, shown, self.generator)
+        self.optimiser.descend(self.step)
 
     def labels(self, batch: LabelledGraphs) -> Tensor:
         """y_0 (nodes, draws, classes): in each draw, one of the labellings of each graph."""

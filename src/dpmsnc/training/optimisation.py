@@ -18,10 +18,11 @@ class Optimiser:
         self.adam = torch.optim.Adam(module.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay)
         self.averaged = {name: value.detach().clone() for name, value in module.named_parameters()}
 
-    def descend(self, loss: Tensor, step: int) -> None:
-        """Follow the gradient of the loss at the step counted from 0, and average."""
+    def zero_grad(self) -> None:
         self.adam.zero_grad()
-        loss.backward()
+
+    def descend(self, step: int) -> None:
+        """Follow the gradient that has been accumulated, at the step counted from 0, and average."""
         torch.nn.utils.clip_grad_norm_(self.module.parameters(), self.options.clip)
         for group in self.adam.param_groups:
             group["lr"] = self.options.learning_rate * (self.decay(step) if self.options.decay else 1)

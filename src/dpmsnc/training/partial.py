@@ -24,11 +24,12 @@ import torch
 from torch import Tensor
 
 from dpmsnc.diffusion.objective import Objective
-from dpmsnc.nn.denoiser import Context, Denoiser, Known
+from dpmsnc.nn.denoiser import Denoiser, Known
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.options import Sampling, Training
 from dpmsnc.posterior import Posterior
 from dpmsnc.training.buffer import Buffer
+from dpmsnc.training.gradient import accumulate
 from dpmsnc.training.optimisation import Optimiser
 
 PLAIN_STATE = (
@@ -152,20 +153,27 @@ class PartialTraining:
         t = self.objective.draw_times(draws, self.generator, self.options.time_power).to(y_0.device)
         eps = torch.randn(y_0.shape, generator=self.generator).to(y_0)
         shown = self.show()
-        y_t = self.objective.corrupt(y_0, t, eps)
-        output = self.denoiser(self.objective.present(y_t, t), t, self.encode(), shown, self.generator)
-        loss = (self.node_weights(shown) * self.objective.loss(output, y_0, eps, t)).sum()
-        self.optimiser.descend(loss, self.step)
-        self.loss = loss.item()
+        keep = self.keep()
+        self.optimiser.zero_grad()
+        self.loss = accumulate(
+            self.denoiser,
+            self.objective,
+            self.denoiser.encode(self.graph),
+            y_0,
+            t,
+            eps,
+            self.node_weights(shown),
+            shown,
+            self.generator,
+            keep,
+        )
+        self.optimiser.descend(self.step)
 
-    def encode(self) -> Context:
-        """The graph as the network sees it; in each draw some nodes go without features, so that labels of neighbours
+    def keep(self) -> Tensor | None:
+        """Where features are kept (nodes, draws, 1): in each draw some nodes go without, so that labels of neighbours
         are learned from also where features would have been enough."""
-        context, rate = self.denoiser.encode(self.graph), self.options.hide_features
-        if rate == 0:
-            return context
-        keep = torch.rand(len(self.labels), self.options.time_draws, 1, generator=self.generator) >= rate
-        return replace(context, encoded=context.encoded * keep.to(context.encoded))
+        rate, shape = self.options.hide_features, (len(self.labels), self.options.time_draws, 1)
+        return None if rate == 0 else (torch.rand(shape, generator=self.generator) >= rate).to(self.start)
 
     def fill(self, draws: int) -> Tensor:
         """y_0 (nodes, draws, classes): true labels on training nodes, the buffer's on the others."""
@@ -238,8 +246,7 @@ class PartialTraining:
 
     def posterior(self, share: float, known: Known | None = None) -> Posterior:
         """p_theta(y_U | G, y_L) given the training labels, or other known ones."""
-        with torch.no_grad():
-            context = self.denoiser.encode(self.graph)
+        context = self.denoiser.settle(self.graph, self.objective.schedule.num_steps)
         sampling = replace(self.sampling, adopt=share)
         return Posterior(self.denoiser, self.objective, context, known or self.known, sampling)
 

@@ -2,22 +2,25 @@ r"""What all backbones share: layers on a concatenation that is never formed.
 
 Appendix C.1 feeds every layer [h || y_t]. Any layer that begins with a linear map distributes over that concatenation,
 
-    conv([h || y]) = finish(lift(h, W_h) + lift(y, W_y)),        W = [W_h ; W_y],
+    conv([h || y]) = finish(lift(h, W_h) + spread(y) W_y),        W = [W_h ; W_y],
 
-so a layer is given by `lift`, linear in its input, and `finish`, the rest. In the first layer h is x, which depends on
-neither y_t nor t: its lift is computed once by `encode` and shared by all time draws, samples and reverse steps.
+so a layer is given by `lift`, linear in its input; by `spread`, the same without the weight, which all layers share;
+and by `finish`, the rest. In the first layer h is x, which depends on neither y_t nor t: its lift is computed once by
+`encode` and shared by all time draws, samples and reverse steps.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from dpmsnc.nn.dropout import dropout
+from dpmsnc.nn.dropout import relu_dropout
 from dpmsnc.nn.operator import GraphTensors, Operator
+from dpmsnc.nn.products import combine, narrow
+from dpmsnc.nn.reach import Reach, Watch
 
 
 class Conv(nn.Module):
@@ -33,24 +36,58 @@ class Conv(nn.Module):
         """The contribution of h alone."""
         return self.lift(h, self.weight[: self.in_channels], graph)
 
-    def forward(self, encoded: Tensor, y: Tensor | None, graph: GraphTensors) -> Tensor:
-        """The layer's output, from the encoded h and the labels."""
-        if y is not None:
-            encoded = encoded + self.lift(y, self.weight[self.in_channels :], graph)
-        return self.finish(encoded, graph)
+    def forward(
+        self, encoded: Tensor, spread: Tensor | None, graph: GraphTensors, time: Tensor | None = None
+    ) -> Tensor:
+        """The layer's output plus `time`, a new tensor, from the encoded h and the spread labels."""
+        if spread is not None:
+            encoded = combine(encoded, spread, self.label_weight, encoded.new_zeros(()))
+        z = self.finish(encoded, graph)
+        return z if time is None else z.add_(time)
+
+    @property
+    def label_weight(self) -> Tensor:
+        """The weight of spread labels."""
+        return self.weight[self.in_channels :]
 
     @abstractmethod
     def lift(self, h: Tensor | Operator, weight: Tensor, graph: GraphTensors) -> Tensor:
         """The linear part for one block of the input and the matching rows of the weight."""
 
     @abstractmethod
+    def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
+        """What of the labels arrives at each node."""
+
+    @abstractmethod
     def finish(self, z: Tensor, graph: GraphTensors) -> Tensor:
-        """What follows the linear part: bias, attention, a second linear map."""
+        """What follows the linear part: attention, a second linear map. Always a new tensor."""
+
+    def unlift(self, grad: Tensor, reach: Reach, layer: int) -> Tensor:
+        """The transpose of `lift`, as far as a reach goes in that layer."""
+        raise NotImplementedError
+
+    def unspread(self, grad: Tensor, reach: Reach) -> Tensor:
+        """The transpose of `spread`, as far as a reach goes in the first layer."""
+        raise NotImplementedError
 
 
 def multiply(h: Tensor | Operator, weight: Tensor) -> Tensor:
     """h @ weight for dense fields (nodes, batch, channels) and for dense or sparse features (nodes, channels)."""
     return h(weight) if isinstance(h, Operator) else h @ weight
+
+
+class Additive(Conv):
+    """A convolution that ends in a bias, which is then added together with the time and the labels."""
+
+    def __init__(self, in_channels: int, label_channels: int, out_channels: int) -> None:
+        super().__init__(in_channels, label_channels, out_channels)
+        self.bias = nn.Parameter(torch.zeros(out_channels))
+
+    def forward(
+        self, encoded: Tensor, spread: Tensor | None, graph: GraphTensors, time: Tensor | None = None
+    ) -> Tensor:
+        shift = self.bias if time is None else self.bias + time
+        return encoded + shift if spread is None else combine(encoded, spread, self.label_weight, shift)
 
 
 class Backbone(nn.Module):
@@ -59,6 +96,9 @@ class Backbone(nn.Module):
     A new backbone is a subclass that names its `conv`.
     """
 
+    convs: Any
+    goes_back: ClassVar[bool] = False
+    """Whether `go_back` knows the way; else the gradient by the labels is left to autograd."""
     conv: ClassVar[type[Conv]]
 
     def __init__(
@@ -76,7 +116,7 @@ class Backbone(nn.Module):
 
     def encode(self, graph: GraphTensors) -> Tensor:
         """All that depends on neither labels nor time: shaped (nodes, 1, channels) to meet a batch axis."""
-        return self.convs[0].encode(graph.x, graph).unsqueeze(1)  # type: ignore[operator]
+        return self.convs[0].encode(graph.x, graph).unsqueeze(1)
 
     def forward(
         self,
@@ -85,14 +125,28 @@ class Backbone(nn.Module):
         y: Tensor | None = None,
         time: Tensor | None = None,
         generator: torch.Generator | None = None,
+        watch: Watch | None = None,
     ) -> Tensor:
         """Shaped (nodes, batch, hidden); `time` is added before each activation; a generator turns dropout on."""
+        spread = None if y is None else self.convs[0].spread(y, graph)
         for layer, conv in enumerate(self.convs):
             if layer:
-                encoded = conv.encode(h, graph)  # type: ignore[operator,has-type]  # noqa: F821
-            z = conv(encoded, y, graph)
-            h = dropout(self.activate(z if time is None else z + time), self.dropout, generator)
+                encoded = conv.encode(h, graph)  # type: ignore[has-type]  # noqa: F821
+            h = self.leave(conv(encoded, spread, graph, time), generator)
+            if watch is not None:
+                watch.see(layer, h)
         return h
 
-    def activate(self, z: Tensor) -> Tensor:
-        return torch.relu(z)
+    def leave(self, z: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Activation and dropout at the end of a layer; z is written over."""
+        return relu_dropout(z, self.dropout, generator)
+
+    def go_back(self, grad: Tensor, watch: Watch) -> Tensor:
+        """The gradient by the labels, from that by the output at the nodes of a reach (as `forward` saw them)."""
+        by_spread = grad.new_zeros(len(watch.reach.nodes(0)), grad.shape[1], len(self.convs[0].label_weight))
+        for layer, conv in reversed(list(enumerate(self.convs))):
+            grad = torch.ops.aten.threshold_backward(grad, watch.hidden(layer), 0)
+            by_spread[: len(grad)] += narrow(grad, conv.label_weight)
+            if layer:
+                grad = conv.unlift(grad, watch.reach, layer)
+        return self.convs[0].unspread(by_spread, watch.reach)

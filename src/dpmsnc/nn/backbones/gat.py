@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from dpmsnc.nn.backbones.base import Backbone, Conv, multiply
+from dpmsnc.nn.dropout import dropout
 from dpmsnc.nn.operator import GraphTensors, Operator
 
 MAX_HEADS = 8
@@ -35,6 +36,9 @@ class GATConv(Conv):
 
     def lift(self, h: Tensor | Operator, weight: Tensor, graph: GraphTensors) -> Tensor:
         return multiply(h, weight)
+
+    def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
+        return y
 
     def finish(self, z: Tensor, graph: GraphTensors) -> Tensor:
         edges = Edges.of(graph)
@@ -64,8 +68,8 @@ class GAT(Backbone):
 
     conv = GATConv
 
-    def activate(self, z: Tensor) -> Tensor:
-        return nn.functional.elu(z)
+    def leave(self, z: Tensor, generator: torch.Generator | None) -> Tensor:
+        return dropout(nn.functional.elu(z, inplace=True), self.dropout, generator)
 
 
 class Edges:

@@ -2,41 +2,47 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from typing import ClassVar
 
-from dpmsnc.nn.backbones.base import Backbone, Conv, multiply
-from dpmsnc.nn.operator import GraphTensors, Operator
+from torch import Tensor
+
+from dpmsnc.nn.backbones.base import Additive, Backbone, multiply
+from dpmsnc.nn.operator import GraphTensors, Operator, OperatorName
+from dpmsnc.nn.reach import Reach
 
 
-class GCNConv(Conv):
-    improved = False
-
-    def __init__(self, in_channels: int, label_channels: int, out_channels: int) -> None:
-        super().__init__(in_channels, label_channels, out_channels)
-        self.bias = nn.Parameter(torch.zeros(out_channels))
+class GCNConv(Additive):
+    operator: ClassVar[OperatorName] = "gcn"
 
     def lift(self, h: Tensor | Operator, weight: Tensor, graph: GraphTensors) -> Tensor:
-        propagate = graph.gcn_improved if self.improved else graph.gcn
+        propagate = graph.operator(self.operator)
         if isinstance(h, Tensor) and h.shape[-1] < weight.shape[-1]:  # propagate whichever is narrower
             return propagate(h) @ weight
         return propagate(multiply(h, weight))
 
-    def finish(self, z: Tensor, graph: GraphTensors) -> Tensor:
-        return z + self.bias
+    def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
+        return graph.operator(self.operator)(y)
+
+    def unlift(self, grad: Tensor, reach: Reach, layer: int) -> Tensor:
+        return reach.operator(self.operator, layer).back(grad) @ self.weight[: self.in_channels].T
+
+    def unspread(self, grad: Tensor, reach: Reach) -> Tensor:
+        return reach.operator(self.operator, layer=0).back(grad)
 
 
 class ImprovedGCNConv(GCNConv):
-    improved = True
+    operator = "gcn-improved"
 
 
 class GCN(Backbone):
     """The self-loop has weight 1, as in PyG's default."""
 
     conv = GCNConv
+    goes_back = True
 
 
 class ImprovedGCN(Backbone):
     """The self-loop has weight 2, as the authors use it on real graphs."""
 
     conv = ImprovedGCNConv
+    goes_back = True

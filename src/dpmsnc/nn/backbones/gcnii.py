@@ -15,25 +15,21 @@ import torch
 from torch import Tensor, nn
 
 from dpmsnc.errors import InputError
-from dpmsnc.nn.backbones.base import Backbone, Conv, multiply
-from dpmsnc.nn.dropout import dropout
+from dpmsnc.nn.backbones.base import Additive, Backbone, multiply
 from dpmsnc.nn.operator import GraphTensors, Operator
+from dpmsnc.nn.reach import Watch
 
 ALPHA, THETA = 0.1, 0.5
 
 
-class Input(Conv):
+class Input(Additive):
     """A linear map, split into what x and what the labels contribute."""
-
-    def __init__(self, in_channels: int, label_channels: int, out_channels: int) -> None:
-        super().__init__(in_channels, label_channels, out_channels)
-        self.bias = nn.Parameter(torch.zeros(out_channels))
 
     def lift(self, h: Tensor | Operator, weight: Tensor, graph: GraphTensors) -> Tensor:
         return multiply(h, weight)
 
-    def finish(self, z: Tensor, graph: GraphTensors) -> Tensor:
-        return z + self.bias
+    def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
+        return y
 
 
 class GCN2Conv(nn.Module):
@@ -44,7 +40,7 @@ class GCN2Conv(nn.Module):
         nn.init.xavier_uniform_(self.weight)
 
     def forward(self, h: Tensor, h_0: Tensor, graph: GraphTensors) -> Tensor:
-        z = torch.lerp(graph.gcn(h), h_0, ALPHA)
+        z = torch.lerp(graph.operator("gcn")(h), h_0, ALPHA)
         return torch.lerp(z, z @ self.weight, self.beta)
 
 
@@ -74,15 +70,14 @@ class GCNII(Backbone):
         y: Tensor | None = None,
         time: Tensor | None = None,
         generator: torch.Generator | None = None,
+        watch: Watch | None = None,
     ) -> Tensor:
-        def leave(z: Tensor) -> Tensor:
-            z = z + time if self.adds_time and time is not None else z
-            return dropout(self.activate(z), self.dropout, generator)
-
+        time = time if self.adds_time else None
         first, *rest = self.convs
-        h = h_0 = leave(first(encoded, y, graph))
+        h = h_0 = self.leave(first(encoded, y, graph, time), generator)
         for conv in rest:
-            h = leave(conv(h, h_0, graph))
+            z = conv(h, h_0, graph)
+            h = self.leave(z if time is None else z.add_(time), generator)
         return h
 
 

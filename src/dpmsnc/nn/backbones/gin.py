@@ -20,9 +20,11 @@ class GINConv(Conv):
 
     def lift(self, h: Tensor | Operator, weight: Tensor, graph: GraphTensors) -> Tensor:
         if isinstance(h, Tensor) and h.shape[-1] < weight.shape[-1]:  # propagate whichever is narrower
-            return (h + graph.sum(h)) @ weight
-        h = multiply(h, weight)
-        return h + graph.sum(h)
+            return self.spread(h, graph) @ weight
+        return self.spread(multiply(h, weight), graph)
+
+    def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
+        return y + graph.operator("sum")(y)
 
     def finish(self, z: Tensor, graph: GraphTensors) -> Tensor:
         return self.second(torch.relu(z + self.bias))

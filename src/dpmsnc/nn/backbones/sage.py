@@ -20,11 +20,18 @@ class SAGEConv(Conv):
             nn.init.xavier_uniform_(half)
         self.bias = nn.Parameter(torch.zeros(out_channels))
 
+    @property
+    def label_weight(self) -> Tensor:
+        return torch.cat(super().label_weight.chunk(2, dim=1))
+
     def lift(self, h: Tensor | Operator, weight: Tensor, graph: GraphTensors) -> Tensor:
         if isinstance(h, Tensor) and h.shape[-1] < weight.shape[-1] // 2:  # propagate whichever is narrower
-            return torch.cat([graph.mean(h), h], dim=-1) @ torch.cat(weight.chunk(2, dim=1))
+            return self.spread(h, graph) @ torch.cat(weight.chunk(2, dim=1))
         neighbours, own = multiply(h, weight).chunk(2, dim=-1)
-        return graph.mean(neighbours) + own
+        return graph.operator("mean")(neighbours) + own
+
+    def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
+        return torch.cat([graph.operator("mean")(y), y], dim=-1)
 
     def finish(self, z: Tensor, graph: GraphTensors) -> Tensor:
         z = z + self.bias
