@@ -7,7 +7,7 @@ from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import grid_localized, grid_scattered
 from dpmsnc.experiments import citation, methods, runner, synthetic
 from dpmsnc.experiments.methods import Method
-from dpmsnc.experiments.run import Experiment, Run, score
+from dpmsnc.experiments.run import Experiment, Row, Run, score
 from dpmsnc.experiments.runner import in_words, plan, reproduce, time_left
 from dpmsnc.experiments.store import Store
 
@@ -54,7 +54,12 @@ def fits(monkeypatch):
     for name in ("one", "two"):
         monkeypatch.setitem(methods.METHODS, name, fits.method(name))
     experiment = Experiment(
-        "trial", ("grid_scattered",), {"one": {}, "two": {}}, (0, 1), table=lambda runs: f"{len(runs)} runs", load=small
+        "trial",
+        ("grid_scattered",),
+        {"one": Row("one"), "two": Row("two")},
+        (0, 1),
+        table=lambda runs: f"{len(runs)} runs",
+        load=small,
     )
     monkeypatch.setitem(runner.EXPERIMENTS, "trial", experiment)
     return fits
@@ -118,7 +123,7 @@ def test_an_interrupted_fit_is_not_taken_for_a_run(monkeypatch):
         return self
 
     monkeypatch.setattr(NodeClassifier, "fit", interrupted)
-    experiment = Experiment("trial", ("grid_scattered",), {"dpm-snc": {}}, (0,), table=str, load=small)
+    experiment = Experiment("trial", ("grid_scattered",), {"dpm-snc": Row("dpm-snc")}, (0,), table=str, load=small)
     with pytest.raises(KeyboardInterrupt):
         Run(experiment, "grid_scattered", "dpm-snc", 0).execute()
 
@@ -144,7 +149,7 @@ def test_time_left_is_estimated_from_the_most_similar_runs():
         {"method": "gcn", "dataset": "grid_scattered", "wall_s": 2},
         {"method": "dpm-snc", "dataset": "grid_localized", "wall_s": 10},
     ]
-    assert [(run.method, time_left(done, [run])) for run in runs] == [
+    assert [(run.row, time_left(done, [run])) for run in runs] == [
         ("gcn", 2), ("gcn", 2), ("dpm-snc", 10), ("dpm-snc", 10)
     ]  # fmt: skip
     assert time_left([], runs) is None
@@ -167,7 +172,7 @@ def test_subgraph_accuracy_stands_twice_where_known_labels_come_back():
 def fake(method, dataset, seed, accuracy, last=None, **metrics):
     parts = {"accuracy": accuracy, "subgraph_accuracy": accuracy, "subgraph_accuracy_known": accuracy}
     return {
-        "method": method,
+        "row": method,
         "dataset": dataset,
         "seed": seed,
         "metrics": {"selected": parts, "last": last and {**parts, "accuracy": last}, **metrics},
@@ -179,7 +184,7 @@ def fake(method, dataset, seed, accuracy, last=None, **metrics):
 def test_the_synthetic_table_shows_ours_beside_the_papers():
     documents = [fake("dpm-snc", "grid_scattered", seed, a, last=0.97) for seed, a in enumerate([0.99, 1.0])]
     documents += [fake("gcn", "grid_localized", 0, 0.5)]
-    rows = {line.split()[0]: line.split() for line in synthetic.table(documents).splitlines() if line}
+    rows = {line.split()[0]: line.split() for line in str(synthetic.table(documents)).splitlines() if line}
     assert rows["dpm-snc"][1:6] == ["99.5±0.7", "99.0", "97.0", "2.0", "98.5±0.7"]
     assert rows["dpm-snc"][6:11] == ["-", "-", "-", "-", "90.9±3.4"]
     assert rows["gcn"][6:11] == ["50.0", "50.0", "-", "-", "51.3±1.4"]
@@ -191,7 +196,9 @@ def test_the_cora_table_shows_paired_gains():
         {"neighbours_before": 0.80, "neighbours_after": after, "test_before": 0.82, "test_after": 0.82}
         for after in (0.81, 0.83)
     ]
-    text = citation.table([fake("dpm-snc", "cora", 0, 0.832, last=0.83, reveal=draws), fake("gcn", "cora", 0, 0.81)])
+    text = str(
+        citation.table([fake("dpm-snc", "cora", 0, 0.832, last=0.83, reveal=draws), fake("gcn", "cora", 0, 0.81)])
+    )
     rows = {line.split()[0]: line.split() for line in text.splitlines() if line}
     assert rows["dpm-snc"][1:] == ["83.2", "83.2", "83.0", "2.0", "83.2", "83.2", "+2.00±1.41", "+0.00±0.00", "10", "1"]
     assert rows["gcn"][7:9] == ["-", "-"]
@@ -230,7 +237,8 @@ def test_the_synthetic_experiment_end_to_end(tmp_path, monkeypatch, capsys):
         "dpm-snc": SHORT,
         "dpm-snc-paper": {"setting": "synthetic", "steps": 1, "start": "uniform"},
     }
-    experiment = Experiment("synthetic", tuple(synthetic.DATASETS), settings, (0,), synthetic.table, load=small)
+    rows = {name: Row(name, setting) for name, setting in settings.items()}
+    experiment = Experiment("synthetic", tuple(synthetic.DATASETS), rows, (0,), synthetic.table, load=small)
     monkeypatch.setitem(runner.EXPERIMENTS, "synthetic", experiment)
     reproduce("synthetic", results=tmp_path)
     table = capsys.readouterr().out.partition("Table 1")[2]
@@ -245,7 +253,7 @@ def test_the_synthetic_experiment_end_to_end(tmp_path, monkeypatch, capsys):
 
 
 def test_the_paper_row_differs_from_the_preset_in_its_steps_alone():
-    ours = methods.method("dpm-snc-paper").build(0, **synthetic.METHODS["dpm-snc-paper"]).config()
+    ours = methods.method("dpm-snc-paper").build(0, **synthetic.ROWS["dpm-snc-paper"].settings).config()
     paper = NodeClassifier.from_preset("paper", setting="synthetic").config()
     assert ours["training"].pop("steps") == synthetic.PAPER_STEPS and paper["training"].pop("steps") == 30000
     assert ours == paper

@@ -14,12 +14,12 @@ import numpy as np
 
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import Task
-from dpmsnc.experiments.run import Experiment, own_labels
+from dpmsnc.experiments.run import Experiment, Row, own_labels
 from dpmsnc.experiments.store import Document
-from dpmsnc.experiments.table import MISSING, percent, render, summarise
+from dpmsnc.experiments.table import MISSING, Table, percent, summarise
 from dpmsnc.metrics import accuracy
 
-METHODS: dict[str, dict[str, Any]] = {"gcn": {}, "pta": {}, "masked-labels": {}, "dpm-snc": {}}
+ROWS = {name: Row(name) for name in ("gcn", "pta", "masked-labels", "dpm-snc")}
 NUM_DRAWS, NUM_REVEALED = 5, 100
 HEADER = ("method", "accuracy", "worst", "last", "fall", "sub-acc", "sub-acc known")
 NOTES = (
@@ -62,23 +62,23 @@ def _draw(model: NodeClassifier, task: Task, before: Any, seed: int, draw: int) 
     }
 
 
-def table(documents: Sequence[Document]) -> str:
-    """One row per method."""
-    rows = [_row(documents, name) for name in METHODS if any(d["method"] == name for d in documents)]
+def table(documents: Sequence[Document]) -> Table:
+    """One line per row."""
+    rows = [_row(documents, name) for name in ROWS if any(d["row"] == name for d in documents)]
     header = [*HEADER, "reveal: neighbours", "reveal: all", "CPU s", "seeds"]
-    return render("Cora, public split, backbone GCN", header, rows, NOTES)
+    return Table("Cora, public split, backbone GCN", header, rows, NOTES)
 
 
-def _row(documents: Sequence[Document], method: str) -> list[str]:
+def _row(documents: Sequence[Document], label: str) -> list[str]:
     main, sub, kept = (
-        summarise(documents, "cora", method, metric)
+        summarise(documents, "cora", label, metric)
         for metric in ("accuracy", "subgraph_accuracy", "subgraph_accuracy_known")
     )
     if main is None or sub is None or kept is None:
-        return [method, *[MISSING] * (len(HEADER) + 3)]
-    draws = [draw for d in documents if d["method"] == method for draw in d["metrics"].get("reveal", [])]
+        return [label, *[MISSING] * (len(HEADER) + 3)]
+    draws = [draw for d in documents if d["row"] == label for draw in d["metrics"].get("reveal", [])]
     return [
-        method,
+        label,
         percent(main.mean, main.std),
         percent(main.worst),
         percent(main.last_mean),
@@ -101,4 +101,4 @@ def gain(draws: Sequence[dict[str, float]], part: str) -> str:
     return f"{statistics.fmean(gains):+.2f}{spread}"
 
 
-CORA = Experiment("cora", ("cora",), METHODS, seeds=(0, 1, 2), table=table, measure=reveal)
+CORA = Experiment("cora", ("cora",), ROWS, seeds=(0, 1, 2), table=table, measure=reveal)

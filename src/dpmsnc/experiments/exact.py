@@ -32,7 +32,7 @@ from dpmsnc.diffusion.guidance import Guided
 from dpmsnc.diffusion.objective import Estimate, Objective
 from dpmsnc.diffusion.sampler import STEPS, Denoise, Noise, reverse
 from dpmsnc.diffusion.schedule import Schedule
-from dpmsnc.experiments.table import render
+from dpmsnc.experiments.table import Table
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.denoiser import Denoiser, Known
 from dpmsnc.nn.operator import GraphTensors
@@ -267,7 +267,7 @@ def table(result: dict[str, Any]) -> str:
         lines.append([row.conditioning, row.denoiser, row.sampling.method, steps, strength, *figures])
     header = ["conditioning", "denoiser", "sampler", "steps", "guidance", "mean TV", "worst TV", "CPU s"]
     notes = [f"{name}: mean {np.mean(result[name]):.3f}" for name in ("floor", "product")]
-    return render("Total variation to the exact posterior", header, lines, notes)
+    return str(Table("Total variation to the exact posterior", header, lines, notes))
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ The task depends on the data set and the seed and on nothing else, so all method
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,21 +16,37 @@ from tqdm import tqdm
 
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import Task, load
-from dpmsnc.experiments.methods import method
+from dpmsnc.experiments.methods import Method, method
 from dpmsnc.experiments.store import Cost, Document, Key, configuration, run_document
+from dpmsnc.experiments.table import Table
 from dpmsnc.metrics import accuracy, scores, subgraph_accuracy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table: a method, and the settings in which it differs from the method's defaults."""
+
+    method: str
+    """A key of `METHODS`."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """A table of the paper: which methods on which data sets, and how the runs are shown."""
+    """A table or figure of the paper: which rows on which data sets, and how the runs are shown."""
 
     name: str
     datasets: tuple[str, ...]
-    methods: Mapping[str, dict[str, Any]]
-    """Rows in their order, each with the settings that differ from the method's defaults."""
+    rows: Mapping[str, Row]
+    """By label, in the order in which they are shown."""
     seeds: tuple[int, ...]
-    table: Callable[[list[Document]], str]
+    table: Callable[[list[Document]], Table]
+    """Given the documents of its runs, each with the label of its row under "row"."""
+    figure: Callable[[list[Document]], Figure] | None = None
+    """A picture of the same documents."""
     measure: Callable[[Any, Task, int], dict[str, Any]] | None = None
     """More metrics of a fitted model, by name: called with the model, the task and the seed."""
     load: Callable[..., Task] = load
@@ -42,21 +58,24 @@ class Run:
 
     experiment: Experiment
     dataset: str
-    method: str
+    row: str
     seed: int
 
     def __str__(self) -> str:
-        return f"{self.method} on {self.dataset}, seed {self.seed}"
+        return f"{self.row} on {self.dataset}, seed {self.seed}"
+
+    @property
+    def method(self) -> Method:
+        return method(self.experiment.rows[self.row].method)
 
     def build(self) -> Any:
         """The estimator, not yet fitted."""
-        return method(self.method).build(self.seed, **self.experiment.methods[self.method])
+        return self.method.build(self.seed, **self.experiment.rows[self.row].settings)
 
     @property
     def key(self) -> Key:
-        config = configuration(self.build())
-        version = method(self.method).version
-        return Key(self.experiment.name, self.dataset, self.method, config, self.seed, version)
+        name, config = self.experiment.rows[self.row].method, configuration(self.build())
+        return Key(self.experiment.name, self.dataset, name, config, self.seed, self.method.version)
 
     def execute(self) -> Document:
         """Fit, predict, score; the cost is that of fitting and of one prediction."""
@@ -72,11 +91,11 @@ class Run:
         return run_document(
             experiment=self.experiment.name,
             dataset=self.dataset,
-            method=self.method,
+            method=self.experiment.rows[self.row].method,
             model=model,
             seed=self.seed,
             cost=cost,
-            method_version=method(self.method).version,
+            method_version=self.method.version,
             metrics=metrics,
         )
 

@@ -54,7 +54,7 @@ def reproduce(
     except KeyboardInterrupt:
         print(f"\ninterrupted: {len(finished)} of {len(runs)} runs are stored; the same command goes on from here")
         raise
-    print("\n" + experiment.table([finished[run] for run in runs]))
+    print(f"\n{experiment.table([finished[run] | {'row': run.row} for run in runs])}")
 
 
 def find(name: str) -> Experiment:
@@ -66,15 +66,15 @@ def find(name: str) -> Experiment:
 
 def plan(experiment: Experiment, seeds: Sequence[int] | None, methods: Sequence[str] | None) -> list[Run]:
     """Every run asked for; the first seed of all cells comes first, so that a whole table is there early."""
-    chosen = list(dict.fromkeys(methods or experiment.methods))
-    unknown = [method for method in chosen if method not in experiment.methods]
+    chosen = list(dict.fromkeys(methods or experiment.rows))
+    unknown = [row for row in chosen if row not in experiment.rows]
     if unknown:
-        there_are = ", ".join(experiment.methods)
+        there_are = ", ".join(experiment.rows)
         raise InputError(f"{experiment.name} has no method {', '.join(unknown)}; there are {there_are}")
     return [
-        Run(experiment, dataset, method, seed)
+        Run(experiment, dataset, row, seed)
         for seed in dict.fromkeys(experiment.seeds if seeds is None else seeds)
-        for method in chosen
+        for row in chosen
         for dataset in experiment.datasets
     ]
 
@@ -85,9 +85,9 @@ def announce(name: str, stored: dict[Run, Document], missing: Sequence[Run], res
     for word, runs in (("stored", list(stored)), ("to run", list(missing))):
         cells: dict[tuple[str, str], list[str]] = {}
         for run in runs:
-            cells.setdefault((run.method, run.dataset), []).append(str(run.seed))
-        for (method, dataset), seeds in cells.items():
-            print(f"  {word}: {method} on {dataset}, seed {', '.join(seeds)}")
+            cells.setdefault((run.row, run.dataset), []).append(str(run.seed))
+        for (row, dataset), seeds in cells.items():
+            print(f"  {word}: {row} on {dataset}, seed {', '.join(seeds)}")
 
 
 def time_left(finished: Sequence[Document], missing: Sequence[Run]) -> float | None:
@@ -96,7 +96,7 @@ def time_left(finished: Sequence[Document], missing: Sequence[Run]) -> float | N
         return None
     total = 0.0
     for run in missing:
-        same_method = [d for d in finished if d["method"] == run.method]
+        same_method = [d for d in finished if d["method"] == run.experiment.rows[run.row].method]
         same_cell = [d for d in same_method if d["dataset"] == run.dataset]
         total += statistics.fmean(d["wall_s"] for d in same_cell or same_method or finished)
     return total

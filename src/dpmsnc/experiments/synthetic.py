@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from dpmsnc.experiments.run import Experiment
+from dpmsnc.experiments.run import Experiment, Row
 from dpmsnc.experiments.store import Document
-from dpmsnc.experiments.table import MISSING, percent, render, summarise
+from dpmsnc.experiments.table import MISSING, Table, percent, summarise
 
 DATASETS = {"grid_scattered": "scattered", "grid_localized": "localized"}
 # the paper's 30000 would take about 25 CPU-minutes a seed, these take about 8
 PAPER_STEPS = 4000
-METHODS: dict[str, dict[str, Any]] = {
-    "gcn": {"hidden_channels": 16, "num_layers": 1},
-    "masked-labels": {},
-    "dpm-snc": {},
-    "dpm-snc-paper": {"setting": "synthetic", "steps": PAPER_STEPS},
+ROWS = {
+    "gcn": Row("gcn", {"hidden_channels": 16, "num_layers": 1}),
+    "masked-labels": Row("masked-labels"),
+    "dpm-snc": Row("dpm-snc"),
+    "dpm-snc-paper": Row("dpm-snc-paper", {"setting": "synthetic", "steps": PAPER_STEPS}),
 }
 # accuracy in per cent, mean and standard deviation over seeds: scattered, localized
 PUBLISHED = {
@@ -37,20 +36,20 @@ NOTES = (
 )
 
 
-def table(documents: Sequence[Document]) -> str:
+def table(documents: Sequence[Document]) -> Table:
     """Our figures beside the paper's, one row per method."""
-    ours = [name for name in METHODS if any(document["method"] == name for document in documents)]
-    others = [name for name in PUBLISHED if name not in METHODS]
+    ours = [name for name in ROWS if any(document["row"] == name for document in documents)]
+    others = [name for name in PUBLISHED if name not in ROWS]
     header = ["method", *(column for label in DATASETS.values() for column in (label, *COLUMNS))]
     rows = [_row(documents, name) for name in [*ours, *others]]
     title = "Table 1: synthetic data, cyclic grids 2 x 1000 scattered and 2 x 100 localized"
-    return render(title, [*header, "CPU s", "seeds"], rows, NOTES)
+    return Table(title, [*header, "CPU s", "seeds"], rows, NOTES)
 
 
-def _row(documents: Sequence[Document], method: str) -> list[str]:
-    summaries = [summarise(documents, dataset, method) for dataset in DATASETS]
-    cells = [method]
-    for summary, published in zip(summaries, PUBLISHED.get(method, (MISSING, MISSING))):
+def _row(documents: Sequence[Document], label: str) -> list[str]:
+    summaries = [summarise(documents, dataset, label) for dataset in DATASETS]
+    cells = [label]
+    for summary, published in zip(summaries, PUBLISHED.get(label, (MISSING, MISSING))):
         if summary is None:
             cells += [MISSING] * len(COLUMNS)
         else:
@@ -62,4 +61,4 @@ def _row(documents: Sequence[Document], method: str) -> list[str]:
     return [*cells, " / ".join(cpu), seeds[0] if len(set(seeds)) == 1 else " / ".join(seeds)]
 
 
-SYNTHETIC = Experiment("synthetic", tuple(DATASETS), METHODS, seeds=tuple(range(5)), table=table)
+SYNTHETIC = Experiment("synthetic", tuple(DATASETS), ROWS, seeds=tuple(range(5)), table=table)

@@ -27,9 +27,9 @@ class Summary:
     seeds: int
 
 
-def summarise(documents: Sequence[Document], dataset: str, method: str, metric: str = "accuracy") -> Summary | None:
-    """What the runs of a method on a data set say together; None where there are none."""
-    runs = [d for d in documents if d["dataset"] == dataset and d["method"] == method and d["metrics"]]
+def summarise(documents: Sequence[Document], dataset: str, row: str, metric: str = "accuracy") -> Summary | None:
+    """What the runs of a row on a data set say together; None where there are none."""
+    runs = [d for d in documents if d["dataset"] == dataset and d["row"] == row and d["metrics"]]
     if not runs:
         return None
     values = [run["metrics"]["selected"][metric] for run in runs]
@@ -58,13 +58,22 @@ def percent(value: float | None, std: float | None = None, digits: int = 1) -> s
     return f"{100 * value:.{digits}f}" + (f"±{100 * std:.{digits}f}" if std is not None else "")
 
 
-def render(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> str:
-    """Aligned columns below a title; the first one is flush left, the others flush right."""
-    widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
+@dataclass(frozen=True)
+class Table:
+    """Cells as they are shown; the first column names the rows."""
 
-    def line(row: Sequence[str]) -> str:
-        cells = [cell.ljust(width) if k == 0 else cell.rjust(width) for k, (cell, width) in enumerate(zip(row, widths))]
-        return "  ".join(cells).rstrip()
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
 
-    rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
-    return "\n".join([title, "", line(header), rule, *map(line, rows), rule, *notes])
+    def __str__(self) -> str:
+        """Aligned columns below a title; the first one is flush left, the others flush right."""
+        widths = [max(len(row[k]) for row in (self.header, *self.rows)) for k in range(len(self.header))]
+
+        def line(row: Sequence[str]) -> str:
+            cells = [c.ljust(width) if k == 0 else c.rjust(width) for k, (c, width) in enumerate(zip(row, widths))]
+            return "  ".join(cells).rstrip()
+
+        rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
+        return "\n".join([self.title, "", line(self.header), rule, *map(line, self.rows), rule, *self.notes])

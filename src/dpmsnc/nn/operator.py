@@ -61,8 +61,9 @@ class _Product(torch.autograd.Function):
 
 def _multiply(matrix: Tensor, h: Tensor) -> Tensor:
     out = h.new_empty(matrix.shape[0], *h.shape[1:])
-    # with `out` nothing is zeroed first
-    torch.mm(matrix, h.reshape(h.shape[0], -1), out=out.view(matrix.shape[0], -1))
+    flat = out.view(matrix.shape[0], -1)
+    # unlike `matrix @ h` and `torch.mm(..., out=)`, this neither fills a result with zeros first nor copies it after
+    torch.addmm(flat, matrix, h.reshape(h.shape[0], -1), beta=0, out=flat)
     return out
 
 
