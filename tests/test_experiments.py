@@ -5,7 +5,7 @@ from dpmsnc import InputError, Sampling, Training
 from dpmsnc.baselines import GNN
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import grid_localized, grid_scattered
-from dpmsnc.experiments import citation, methods, runner, synthetic
+from dpmsnc.experiments import citation, methods, registry, synthetic
 from dpmsnc.experiments.methods import Method
 from dpmsnc.experiments.run import Experiment, Row, Run, score
 from dpmsnc.experiments.runner import in_words, plan, reproduce, time_left
@@ -61,7 +61,7 @@ def fits(monkeypatch):
         table=lambda runs: f"{len(runs)} runs",
         load=small,
     )
-    monkeypatch.setitem(runner.EXPERIMENTS, "trial", experiment)
+    monkeypatch.setitem(registry.EXPERIMENTS, "trial", experiment)
     return fits
 
 
@@ -239,7 +239,7 @@ def test_the_synthetic_experiment_end_to_end(tmp_path, monkeypatch, capsys):
     }
     rows = {name: Row(name, setting) for name, setting in settings.items()}
     experiment = Experiment("synthetic", tuple(synthetic.DATASETS), rows, (0,), synthetic.table, load=small)
-    monkeypatch.setitem(runner.EXPERIMENTS, "synthetic", experiment)
+    monkeypatch.setitem(registry.EXPERIMENTS, "synthetic", experiment)
     reproduce("synthetic", results=tmp_path)
     table = capsys.readouterr().out.partition("Table 1")[2]
     documents = Store(tmp_path).all("synthetic")

@@ -10,13 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpmsnc.errors import InputError
-from dpmsnc.experiments.citation import CORA
+from dpmsnc.experiments.registry import find
 from dpmsnc.experiments.run import Experiment, Run
 from dpmsnc.experiments.store import Document, Store
-from dpmsnc.experiments.synthetic import SYNTHETIC
 from dpmsnc.report import make_folder
-
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (SYNTHETIC, CORA)}
 
 
 def reproduce(
@@ -55,13 +52,6 @@ def reproduce(
         print(f"\ninterrupted: {len(finished)} of {len(runs)} runs are stored; the same command goes on from here")
         raise
     print(f"\n{experiment.table([finished[run] | {'row': run.row} for run in runs])}")
-
-
-def find(name: str) -> Experiment:
-    """The experiment of that name."""
-    if name not in EXPERIMENTS:
-        raise InputError(f"unknown experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
-    return EXPERIMENTS[name]
 
 
 def plan(experiment: Experiment, seeds: Sequence[int] | None, methods: Sequence[str] | None) -> list[Run]:

@@ -1,0 +1,25 @@
+"""All experiments by name, and those of the paper that are not there yet."""
+
+from __future__ import annotations
+
+from dpmsnc.errors import InputError
+from dpmsnc.experiments.citation import CORA
+from dpmsnc.experiments.run import Experiment
+from dpmsnc.experiments.synthetic import SYNTHETIC
+
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (SYNTHETIC, CORA)}
+NOT_YET: dict[str, str] = {
+    "heterophilic": "table 3 needs fifteen further networks as backbones and as classifiers",
+    "inductive": "table 4 needs predictions on new graphs and several labels a node",
+    "reasoning": "table 5 needs labels on edges",
+}
+"""Experiments of the paper that cannot be run yet, and what they wait for."""
+
+
+def find(name: str) -> Experiment:
+    """The experiment of that name."""
+    if name in NOT_YET:
+        raise InputError(f"{name} is not there yet: {NOT_YET[name]}; there are {', '.join(EXPERIMENTS)}")
+    if name not in EXPERIMENTS:
+        raise InputError(f"unknown experiment {name!r}; there are {', '.join(EXPERIMENTS)}")
+    return EXPERIMENTS[name]
