@@ -81,6 +81,18 @@ def test_permuting_nodes_permutes_the_answer(conditioning):
     assert (clf.predict() == answer[order]).all()
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the device is there")
+def test_a_model_fitted_on_a_device_that_is_not_here_can_be_asked(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    path = tmp_path / "model" / "model.json"
+    description = json.loads(path.read_text())
+    description["config"]["device"] = "cuda"
+    path.write_text(json.dumps(description))
+    with pytest.warns(UserWarning, match="fitted on 'cuda'"):
+        loaded = NodeClassifier.load(tmp_path / "model")
+    assert (loaded.predict() == fitted.predict()).all()
+
+
 def test_saved_and_loaded_gives_identical_samples(fitted, tmp_path):
     fitted.save(tmp_path / "model")
     loaded = NodeClassifier.load(tmp_path / "model")

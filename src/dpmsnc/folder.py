@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -71,6 +72,7 @@ def read_model(kind: type[Classifier], folder: Path) -> Classifier:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         message = f"model.json or weights.safetensors in {folder} was not written by dpmsnc ({error!r}); fit again"
         raise ModelFileError(message) from error
+    use_device_here(clf)
     clf.graph_ = Graph.from_npz(folder / "graph.npz")
     clf.classes_ = clf.graph_.classes
     clf.denoiser_ = clf._denoiser(clf.graph_)
@@ -79,6 +81,15 @@ def read_model(kind: type[Classifier], folder: Path) -> Classifier:
     except RuntimeError as error:
         raise ModelFileError(f"the weights in {folder} do not fit its model.json ({error})") from error
     return clf
+
+
+def use_device_here(clf: NodeClassifier) -> None:
+    """A model that was fitted on a device this machine lacks answers on the one it has."""
+    try:
+        clf._device()
+    except InputError:
+        warnings.warn(f"the model was fitted on {clf.device!r}, which is not there; using another device", stacklevel=4)
+        clf.device = "auto"
 
 
 def describe(clf: NodeClassifier) -> dict[str, Any]:

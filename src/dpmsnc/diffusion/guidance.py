@@ -77,7 +77,9 @@ class Guided(Step):
         if self.pull is not None:
             y_s, estimate = self.step(denoise, y_t, t, s, noise)
             r2, gradient = self.pull(estimate, t)
-            return y_s.index_add_(0, self.pull.reach.index, self.gamma(r2) * gradient, alpha=-1), estimate
+            rows = self.pull.reach.index
+            pulled = y_s.index_select(0, rows).sub_(self.gamma(r2) * gradient)
+            return y_s.index_copy_(0, rows, pulled), estimate
         with torch.enable_grad():
             y_t = y_t.detach().requires_grad_()
             estimate = denoise(y_t, t)
