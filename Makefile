@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow lint clean
+.PHONY: demo test test-slow lint bench bench-check clean
 demo: .venv/installed
 	$(BIN)/dpmsnc demo
 
@@ -12,6 +12,13 @@ test: lint
 
 test-slow: .venv/installed
 	$(BIN)/pytest -m slow
+
+# Needs the data sets in DPMSNC_DATA; `bench` rewrites benchmarks/latest.json, `bench-check` compares with it.
+bench: .venv/installed
+	$(BIN)/python -m benchmarks.speed
+
+bench-check: .venv/installed
+	$(BIN)/python -m benchmarks.speed --check --cases 'cora/gcn/*' 'cora/gcn-amortised/*'
 
 lint: .venv/installed
 	$(BIN)/ruff check .
