@@ -2,12 +2,13 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 
 from dpmsnc.diffusion.guidance import Guided
 from dpmsnc.diffusion.objective import Estimate
-from dpmsnc.diffusion.sampler import DDIM, Ancestral, Noise, reverse
+from dpmsnc.diffusion.sampler import DDIM, Ancestral, Multistep, Noise, reverse
 from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.nn.denoiser import Known
 from dpmsnc.options import Guidance
@@ -71,6 +72,93 @@ def test_ddim_keeps_the_forward_marginals_when_the_estimate_is_true():
     y_0, eps = fields(), torch.randn(3, 2, 2, generator=generator(6), dtype=torch.float64)
     y_s, _ = DDIM(SCHEDULE)(lambda y, t: Estimate(eps, y_0), fields(), 15, 4, Noise(0, generator()))
     assert torch.allclose(y_s, A[4] ** 0.5 * y_0 + (1 - A[4]) ** 0.5 * eps)
+
+
+class TestMultistep:
+    @staticmethod
+    def walk(step, denoise, y, times, noise=None):
+        for t, s in pairwise(times):
+            y, _ = step(denoise, y, t, s, noise or Noise(0, generator()))
+        return y
+
+    def test_second_step_is_the_formula_and_the_first_and_last_are_ddim(self):
+        lam, y, seen = 0.5 * np.log(A[1:] / (1 - A[1:])), fields(), []
+        lam = np.concatenate([[np.inf], lam])
+
+        def denoise(y_t, t):
+            seen.append(linear_denoise(y_t, t))
+            return seen[-1]
+
+        step, ddim = Multistep(SCHEDULE), DDIM(SCHEDULE)
+        first, _ = step(denoise, y, 20, 15, Noise(0, generator()))
+        assert torch.allclose(first, ddim(linear_denoise, y, 20, 15, Noise(0, generator()))[0])
+        second, _ = step(denoise, first, 15, 4, Noise(0, generator()))
+        h, r = lam[4] - lam[15], (lam[15] - lam[20]) / (lam[4] - lam[15])
+        D = (1 + 1 / (2 * r)) * seen[1].y0 - 1 / (2 * r) * seen[0].y0
+        expected = ((1 - A[4]) / (1 - A[15])) ** 0.5 * first - A[4] ** 0.5 * (np.exp(-h) - 1) * D
+        assert torch.allclose(second, expected)
+        last, _ = step(denoise, second, 4, 0, Noise(0, generator()))
+        assert torch.allclose(last, seen[2].y0)
+
+    @pytest.mark.parametrize(("sampler", "order"), [(DDIM, 1), (Multistep, 2)])
+    def test_error_on_gaussian_data_falls_with_the_order(self, sampler, order):
+        """y_0 ~ N(m, c^2): the path keeps (y_t - E y_t) / std y_t. The last step, of first order, is left out."""
+        schedule, m, c = Schedule(num_steps=6400, kind="linear"), 0.7, 0.5
+        signal, std = schedule.signal, np.sqrt(c**2 * schedule.alpha_bar + 1 - schedule.alpha_bar)
+
+        def denoise(y, t):
+            y0 = m + c**2 * signal[t] / std[t] ** 2 * (y - signal[t] * m)
+            return Estimate((y - signal[t] * y0) / schedule.noise[t], y0)
+
+        y_T, end = fields(), 640
+        exact = signal[end] * m + std[end] / std[-1] * (y_T - signal[-1] * m)
+        errors = []
+        for steps in (100, 200, 400):
+            times = [t for t in schedule.grid(steps) if t >= end]
+            errors.append((self.walk(sampler(schedule), denoise, y_T, times) - exact).abs().max().item())
+        assert np.log2(np.divide(errors[:-1], errors[1:])) == pytest.approx(order, abs=0.15)
+
+    @pytest.mark.parametrize("sampler", [DDIM, Multistep])
+    def test_an_estimate_that_does_not_change_is_followed_exactly(self, sampler):
+        y_0, y_T = fields(), torch.randn(3, 2, 2, generator=generator(6), dtype=torch.float64)
+        eps = (y_T - A[20] ** 0.5 * y_0) / (1 - A[20]) ** 0.5
+
+        def denoise(y, t):
+            return Estimate((y - A[t] ** 0.5 * y_0) / (1 - A[t]) ** 0.5, y_0)
+
+        for times in ([20, 13, 9, 2], [20, 13, 9, 2, 0]):
+            end = times[-1]
+            expected = A[end] ** 0.5 * y_0 + (1 - A[end]) ** 0.5 * eps
+            assert torch.allclose(self.walk(sampler(SCHEDULE), denoise, y_T, times), expected, atol=1e-12, rtol=0)
+
+    def test_a_run_does_not_see_the_one_before_even_if_that_was_cut_short(self):
+        step, shape, like = Multistep(SCHEDULE), (3, 2, 2), fields()
+        fresh = reverse(linear_denoise, Multistep(SCHEDULE), shape, Noise(1, generator()), like, steps=6)
+        self.walk(step, linear_denoise, 9 * fields(), [20, 11, 4])
+        for _ in range(2):
+            again = reverse(linear_denoise, step, shape, Noise(1, generator()), like, steps=6)
+            assert torch.equal(again, fresh)
+
+    def test_guidance_wraps_it_and_leaves_its_memory_alone(self):
+        step = Guided(Multistep(SCHEDULE), known_first_node(), Guidance(strength=0, projection="none"))
+        times = SCHEDULE.grid(6)
+        plain = self.walk(Multistep(SCHEDULE), linear_denoise, fields(), times)
+        assert torch.equal(self.walk(step, linear_denoise, fields(), times), plain)
+        known = known_first_node()
+        guided = self.walk(Guided(Multistep(SCHEDULE), known, Guidance()), linear_denoise, fields(), times)
+        by_hand, before = fields(), None
+        for t, s in pairwise(times):
+            y_t = by_hand.clone().requires_grad_()
+            estimate = linear_denoise(y_t, t)
+            r2 = (known.y[0] - estimate.y0[0]).square().sum(-1)
+            (gradient,) = torch.autograd.grad(r2.sum(), y_t)
+            inner = Multistep(SCHEDULE)
+            inner.last = before
+            estimate = Estimate(estimate.eps.detach(), estimate.y0.detach())
+            by_hand = inner.advance(y_t.detach(), estimate, t, s, Noise(0, generator()))
+            by_hand = by_hand - (1 / r2.detach().sqrt()).unsqueeze(-1) * gradient
+            by_hand[0], before = A[s] ** 0.5 * known.y[0], (t, s, estimate.y0)
+        assert torch.allclose(guided, by_hand)
 
 
 @pytest.mark.parametrize("norm", ["root", "square"])

@@ -42,15 +42,15 @@ class Guidance:
 class Sampling:
     """How labels are drawn from a trained model."""
 
-    method: Literal["ddim", "ancestral"] = "ddim"
-    steps: int | None = 20
+    method: Literal["ddim", "multistep", "ancestral"] = "ddim"
+    steps: int | None = 10
     """Network evaluations per run; None means all T steps of the schedule."""
     temperature: float = 0.0
     """tau of `predict`: 0 makes it deterministic. `sample` uses 1 unless told otherwise."""
     adopt: float | Literal["auto"] = "auto"
     """Progressive conditioning: after each run, this share of the nodes that are still unknown, the most confident
-    ones, is adopted as known. 0 means a single run; "auto" tries 0 and .1 during `fit` and keeps what validates
-    better."""
+    ones, is adopted as known. 0 means a single run; "auto" tries 0 and .1 during `fit`, and adopts where that gains
+    a point of validation accuracy or more."""
     guidance: Guidance = field(default_factory=Guidance)
 
     def __post_init__(self) -> None:
@@ -71,6 +71,9 @@ class Training:
     weight_decay: float = 5e-4
     time_draws: int = 4
     """Times t drawn per step, all in one pass."""
+    parts: int = 1
+    """With more than 1, each step works on one of so many parts of the graph, for graphs of which a whole step does not
+    fit into memory; needs `pip install "dpmsnc[scale]"`."""
     time_power: float = 0.5
     """t = T u^power with u uniform: below 1, high noise is visited more often; 1 is the paper's."""
     decay: bool = True
@@ -107,7 +110,7 @@ class Training:
         check_choices(self)
         counts = ("steps", "time_draws", "buffer_size", "samples_per_refresh", "refresh_every", "evaluate_every")
         amounts = ("learning_rate", "weight_decay", "clip", "start_refreshes", "temperature", "time_power")
-        check_range(self, **dict.fromkeys((*counts, "patience"), (1, inf)), **dict.fromkeys(amounts, (0, inf)))
+        check_range(self, **dict.fromkeys((*counts, "parts", "patience"), (1, inf)), **dict.fromkeys(amounts, (0, inf)))
         check_range(self, averaging=(0, 1), hide_features=(0, 1))
         if self.unlabelled_weight != "confidence":
             check_range(self, unlabelled_weight=(0, inf))

@@ -4,7 +4,7 @@ r"""Algorithm 1: training on one partly labelled graph by alternating two update
 
 *E-step* (`refresh`): q(y_U | y_L) is a buffer of joint labellings, filled first from a mean-field start and then with
 samples of the model's own p_theta(y_U | G, y_L). *M-step* (`update`): theta follows the gradient of the objective with
-y = y_L and a labelling of y_U from the buffer.
+y = y_L and a labelling of y_U from the buffer; where `options.parts` says so, on one part of the graph after the other.
 
 Added to the paper for stability: averaged weights (the ones that sample), clipped gradients, a decaying rate, refusal
 of collapsed samples, early stopping. The best weights by validation accuracy are kept. Only training labels are ever
@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -32,6 +32,9 @@ from dpmsnc.training.buffer import Buffer
 from dpmsnc.training.gradient import accumulate
 from dpmsnc.training.optimisation import Optimiser
 
+if TYPE_CHECKING:
+    from dpmsnc.training.parts import Parts
+
 PLAIN_STATE = (
     "step",
     "best_step",
@@ -42,7 +45,12 @@ PLAIN_STATE = (
     "shares",
     "unhelpful",
     "loss",
+    "round",
 )
+WORTH_ADOPTING = 0.01
+"""Validation accuracy that progressive rounds must gain: they cost many times a single run, and less may be chance."""
+Nodes = Tensor | slice
+ALL = slice(None)
 Progress = Callable[["PartialTraining"], None]
 
 
@@ -83,12 +91,16 @@ class PartialTraining:
         self.best = {name: value.clone() for name, value in self.averaged.items()}
         self.buffer = Buffer(options.buffer_size, labels.where(train, 0), train, start[~train].double().mean(dim=0))
         self.step, self.best_step, self.improved_step, self.best_accuracy = 0, 0, 0, -1.0
-        self.shares = [0.0, 0.1] if sampling.adopt == "auto" else [sampling.adopt]
+        self.shares = [0.0] if sampling.adopt == "auto" else [sampling.adopt]
+        if sampling.adopt == "auto" and bool(validation.any()):
+            self.shares = [0.0, 0.1]
         self.soft, self.trust = start, torch.zeros_like(start[:, 0])
         self.adopt = self.best_adopt = self.shares[0]
         self.unhelpful = 0
         self.history = History()
         self.loss = math.nan
+        self.parts = cut(graph, options.parts)
+        self.round: list[list[int]] = []  # parts that are still to come this time round
 
     def run(self, progress: Progress | None = None) -> None:
         """Alternate until validation accuracy stops improving, or the steps are used up."""
@@ -148,42 +160,50 @@ class PartialTraining:
 
     def update(self) -> None:
         """M-step: one gradient step on all time draws at once."""
+        nodes, graph = self.part()
         draws = self.options.time_draws
-        y_0 = self.fill(draws)
+        y_0 = self.fill(draws, nodes)
         t = self.objective.draw_times(draws, self.generator, self.options.time_power).to(y_0.device)
         eps = torch.randn(y_0.shape, generator=self.generator).to(y_0)
-        shown = self.show()
-        keep = self.keep()
+        shown = self.show(nodes)
+        keep = self.keep(nodes)
         self.optimiser.zero_grad()
         self.loss = accumulate(
             self.denoiser,
             self.objective,
-            self.denoiser.encode(self.graph),
+            self.denoiser.encode(graph),
             y_0,
             t,
             eps,
-            self.node_weights(shown),
+            self.node_weights(shown, nodes),
             shown,
             self.generator,
             keep,
         )
         self.optimiser.descend(self.step)
 
-    def keep(self) -> Tensor | None:
+    def part(self) -> tuple[Nodes, GraphTensors]:
+        """What the next M-step works on: the nodes, and the graph that they induce."""
+        if self.parts is None:
+            return ALL, self.graph
+        *self.round, clusters = self.round or self.parts.draw(self.generator)
+        return self.parts.join(clusters)
+
+    def keep(self, nodes: Nodes = ALL) -> Tensor | None:
         """Where features are kept (nodes, draws, 1): in each draw some nodes go without, so that labels of neighbours
         are learned from also where features would have been enough."""
-        rate, shape = self.options.hide_features, (len(self.labels), self.options.time_draws, 1)
+        rate, shape = self.options.hide_features, (len(self.labels[nodes]), self.options.time_draws, 1)
         return None if rate == 0 else (torch.rand(shape, generator=self.generator) >= rate).to(self.start)
 
-    def fill(self, draws: int) -> Tensor:
+    def fill(self, draws: int, nodes: Nodes = ALL) -> Tensor:
         """y_0 (nodes, draws, classes): true labels on training nodes, the buffer's on the others."""
         if self.options.fill == "soft":
-            y = torch.where(self.known.mask, self.known.y.squeeze(1), self.soft)
+            y = torch.where(self.known.mask[nodes], self.known.y[nodes].squeeze(1), self.soft[nodes])
             return y.unsqueeze(1).expand(-1, draws, -1)
-        y = self.buffer.draw(draws, self.generator).T
+        y = self.buffer.draw(draws, self.generator)[:, nodes].T
         return torch.nn.functional.one_hot(y, self.start.shape[1]).to(self.start.dtype)
 
-    def show(self) -> Known | None:
+    def show(self, nodes: Nodes = ALL) -> Known | None:
         """For amortised conditioning: in each draw, a random share of the labels is shown as known.
 
         True labels alone would be too few to learn what a known neighbour is worth, so labels from the buffer are shown
@@ -191,31 +211,33 @@ class PartialTraining:
         """
         if not self.denoiser.shows_known:
             return None
-        draws, nodes = self.options.time_draws, len(self.labels)
-        believed = torch.rand(nodes, draws, generator=self.generator) < self.trust.unsqueeze(1).cpu()
+        draws, trust = self.options.time_draws, self.trust[nodes].unsqueeze(1)
+        believed = torch.rand(len(trust), draws, generator=self.generator) < trust.cpu()
         believed &= torch.tensor(self.options.show_unlabelled)
-        share, u = torch.rand(draws, generator=self.generator), torch.rand(nodes, draws, generator=self.generator)
-        mask = (u < share).to(self.train.device) & (self.known.mask | believed.to(self.train.device))
-        labels = self.buffer.draw(draws, self.generator).T
+        share, u = torch.rand(draws, generator=self.generator), torch.rand(believed.shape, generator=self.generator)
+        mask = (u < share).to(self.train.device) & (self.known.mask[nodes] | believed.to(self.train.device))
+        labels = self.buffer.draw(draws, self.generator)[:, nodes].T
         return Known(mask, torch.nn.functional.one_hot(labels, self.start.shape[1]).to(self.start.dtype))
 
-    def node_weights(self, shown: Known | None) -> Tensor:
+    def node_weights(self, shown: Known | None, nodes: Nodes = ALL) -> Tensor:
         """Weight of each node in each draw: those shown are not asked for."""
-        draws = self.options.time_draws
-        asked = torch.ones(len(self.labels), draws, device=self.labels.device) if shown is None else ~shown.mask
-        labelled, unlabelled = asked * self.train.unsqueeze(1), asked * ~self.train.unsqueeze(1)
+        draws, train = self.options.time_draws, self.train[nodes].unsqueeze(1)
+        asked = torch.ones(len(train), draws, device=self.labels.device) if shown is None else ~shown.mask
+        labelled, unlabelled = asked * train, asked * ~train
         weight = self.options.unlabelled_weight
-        trust = self.trust.unsqueeze(1) if weight == "confidence" else weight
+        trust = self.trust[nodes].unsqueeze(1) if weight == "confidence" else weight
         if self.options.average_over == "nodes":
-            return (labelled + trust * unlabelled) / (len(self.labels) * draws)
+            return (labelled + trust * unlabelled) / (len(train) * draws)
         groups = [group / group.sum(dim=0).clamp_min(1) for group in (labelled, unlabelled)]
         return (groups[0] + trust * groups[1]) / draws
 
     def evaluate(self) -> None:
         """Validation accuracy of the averaged weights, conditioned on training labels alone; keep the best."""
         scores = {share: self.score(share) for share in self.shares}
-        self.adopt = max(scores, key=lambda share: (scores[share], -share))
-        self.give_up_progressive(scores)
+        best = max(scores, key=lambda share: scores[share])
+        helped = scores[best] >= scores[self.shares[0]] + WORTH_ADOPTING
+        self.adopt = best if helped else self.shares[0]
+        self.give_up_progressive(scores, helped)
         accuracy = scores[self.adopt]
         if not accuracy <= self.best_accuracy:
             self.improved_step = self.step
@@ -231,14 +253,13 @@ class PartialTraining:
             predicted = self.posterior(share).sample(1, self.sampling.temperature, self.generator).squeeze(1)
         return (predicted == self.labels)[self.validation].float().mean().item()
 
-    def give_up_progressive(self, scores: dict[float, float]) -> None:
+    def give_up_progressive(self, scores: dict[float, float], helped: bool) -> None:
         """Many rounds cost many times a single run: stop trying once they have not helped a model three times in a row.
 
         A model that still guesses cannot be helped by either, and is not counted.
         """
         answers = self.labels[self.validation]
         guess = answers.bincount().max().item() / len(answers) if len(answers) else 0.0
-        helped = max(scores.values()) > scores[self.shares[0]] + 0.005
         if len(scores) > 1 and scores[0.0] > guess + 0.1:
             self.unhelpful = 0 if helped else self.unhelpful + 1
         if self.unhelpful == 3:
@@ -293,3 +314,12 @@ def information(probabilities: Tensor, average: Tensor) -> Tensor:
     in total variation."""
     distance = (probabilities - average).abs().sum(dim=-1) / 2
     return (distance / (1 - average[probabilities.argmax(dim=-1)]).clamp_min(1e-6)).clamp(0, 1)
+
+
+def cut(graph: GraphTensors, parts: int) -> Parts | None:
+    """The graph in parts; None where it stays whole, which needs neither METIS nor the import of PyG."""
+    if parts == 1:
+        return None
+    from dpmsnc.training.parts import Parts
+
+    return Parts(graph, parts)

@@ -1,0 +1,85 @@
+"""Parts of a graph, for training where a step on all of it does not fit (Cluster-GCN; Chiang et al. 2019).
+
+METIS cuts the graph once into clusters with few edges between them, a few times as many as parts. Each time round, the
+clusters are joined into parts anew at random, so that an edge between two clusters, which is lost while they are apart,
+comes back whenever they meet ("stochastic multiple partitions").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.loader import ClusterData, ClusterLoader
+
+from dpmsnc.errors import InputError
+from dpmsnc.graph import Graph
+from dpmsnc.nn.operator import GraphTensors
+
+CLUSTERS_PER_PART = 5
+METIS_SEED = 0
+
+
+class Clusters(ClusterData):
+    """PyG's clusters of a graph, cut by pymetis, which installs from a wheel where pyg-lib and torch-sparse do not."""
+
+    def __init__(self, graph: Graph, count: int) -> None:
+        edges = torch.from_numpy(np.concatenate([graph.edge_index, graph.edge_index[::-1]], axis=1))
+        nodes = torch.arange(graph.num_nodes)
+        super().__init__(Data(edge_index=edges, num_nodes=graph.num_nodes, node=nodes), count, log=False)
+
+    def _metis(self, edge_index: Tensor, num_nodes: int) -> Tensor:
+        try:
+            import pymetis
+        except ImportError as error:
+            raise InputError('to train on parts of a graph, install METIS: pip install "dpmsnc[scale]"') from error
+        neighbours = sp.csr_array((np.ones(edge_index.shape[1], dtype=bool), edge_index.numpy()), shape=[num_nodes] * 2)
+        adjacency = pymetis.CSRAdjacency(neighbours.indptr, neighbours.indices)
+        _, cluster = pymetis.part_graph(self.num_parts, adjacency, options=pymetis.Options(seed=METIS_SEED))
+        return torch.from_numpy(np.asarray(cluster, dtype=np.int64))
+
+
+class Parts:
+    """A graph in `count` parts, other ones each time round."""
+
+    def __init__(self, whole: GraphTensors, count: int) -> None:
+        self.whole, self.count = whole, count
+        self.clusters = Clusters(whole.graph, min(CLUSTERS_PER_PART * count, whole.graph.num_nodes))
+        self.filled = self.clusters.partition.partptr.diff().nonzero().flatten()
+        if len(self.filled) < count:
+            raise InputError(f"{whole.graph.num_nodes} nodes cannot be cut into {count} parts; ask for fewer")
+        self.loader = ClusterLoader(self.clusters)
+        self.x = scaled_features(whole)
+
+    def draw(self, generator: torch.Generator) -> list[list[int]]:
+        """The parts of one time round, each a list of clusters."""
+        shuffled = self.filled[torch.randperm(len(self.filled), generator=generator)]
+        return [part.tolist() for part in shuffled.tensor_split(self.count)]
+
+    def join(self, clusters: list[int]) -> tuple[Tensor, GraphTensors]:
+        """The nodes of some clusters (nodes of the part,), and the subgraph that they induce."""
+        data = self.loader.collate_fn(clusters)
+        nodes, edges = data.node.numpy(), data.edge_index.numpy()
+        part = Graph(
+            num_nodes=len(nodes),
+            edge_index=edges[:, edges[0] < edges[1]],
+            x=None if self.x is None else self.x[nodes],
+            y=self.whole.graph.y[nodes],
+            classes=self.whole.graph.classes,
+            ids=self.whole.graph.ids[nodes],
+        )
+        return data.node.to(self.whole.device), GraphTensors(part, "raw", self.whole.device, self.whole.dtype)
+
+
+def scaled_features(whole: GraphTensors) -> Any:
+    """The features of all nodes as networks see them: a part takes rows of these, since scaling may ask for all."""
+    if whole.graph.x is None:
+        return None
+    if isinstance(whole.x, Tensor):
+        return whole.x.cpu().numpy()
+    csr = whole.x.matrix.cpu()
+    return sp.csr_array((csr.values().numpy(), csr.col_indices().numpy(), csr.crow_indices().numpy()), whole.x.shape)
