@@ -1,26 +1,23 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
-from dpmsnc import InputError, Sampling, Training
+from dpmsnc import InputError
 from dpmsnc.baselines import GNN
 from dpmsnc.classifier import NodeClassifier
-from dpmsnc.data import grid_localized, grid_scattered
+from dpmsnc.data import grid_scattered
 from dpmsnc.experiments import citation, methods, registry, synthetic
 from dpmsnc.experiments.methods import Method
 from dpmsnc.experiments.run import Experiment, Row, Run, score
 from dpmsnc.experiments.runner import in_words, plan, reproduce, time_left
 from dpmsnc.experiments.store import Store
-
-SHORT = {
-    "start": "uniform",
-    "sampling": Sampling(steps=2),
-    "training": Training(steps=4, evaluate_every=2, refresh_every=2, start_refreshes=1),
-}
-GRIDS = {"grid_scattered": grid_scattered, "grid_localized": grid_localized}
+from tiny_experiments import GRIDS, SHORT, small
 
 
-def small(name, seed):
-    return GRIDS[name](columns=20, seed=seed)
+def count(documents):
+    return f"{len(documents)} runs"
 
 
 class Fits:
@@ -58,7 +55,7 @@ def fits(monkeypatch):
         ("grid_scattered",),
         {"one": Row("one"), "two": Row("two")},
         (0, 1),
-        table=lambda runs: f"{len(runs)} runs",
+        table=count,
         load=small,
     )
     monkeypatch.setitem(registry.EXPERIMENTS, "trial", experiment)
@@ -89,6 +86,8 @@ def test_a_new_method_version_is_run_again(fits, tmp_path, monkeypatch):
     reproduce("trial", [0], tmp_path, methods=["one"])
     assert len(fits.seen) == 2
     assert sorted(d["method_version"] for d in Store(tmp_path).all("trial")) == [1, 2]
+    keys = [run.key for run in plan(registry.EXPERIMENTS["trial"], [0, 1])]
+    assert [d["method_version"] for d in Store(tmp_path).outdated(keys)] == [1]
 
 
 def test_after_an_interrupt_exactly_the_missing_runs_follow(fits, tmp_path, capsys):
@@ -136,6 +135,45 @@ def test_unknown_names_are_answered_with_those_there_are(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def loads_no_localized(name, seed):
+    if name == "grid_localized":
+        raise InputError("localized.npz is missing")
+    return small(name, seed)
+
+
+def test_what_is_not_there_is_left_out_by_name_and_the_rest_runs(fits, tmp_path, monkeypatch, capsys):
+    rows = {"one": Row("one"), "sage-2030": Row("not-there")}
+    experiment = Experiment("trial", tuple(GRIDS), rows, (0,), table=count, load=loads_no_localized)
+    monkeypatch.setitem(registry.EXPERIMENTS, "trial", experiment)
+    reproduce("trial", results=tmp_path)
+    output = capsys.readouterr().out
+    assert fits.runs == [("one", 0)] and output.endswith("1 runs\n")
+    assert "left out: sage-2030: unknown method 'not-there'" in output
+    assert "left out: grid_localized: localized.npz is missing" in output
+    with pytest.raises(InputError, match=r"grid_localized: localized\.npz is missing"):
+        reproduce("trial", results=tmp_path, datasets=["grid_localized"])
+    with pytest.raises(InputError, match="no data set cora; there are grid_scattered, grid_localized"):
+        reproduce("trial", results=tmp_path, datasets=["cora"])
+
+
+def test_stored_runs_are_shown_though_their_data_set_has_gone(fits, tmp_path, monkeypatch, capsys):
+    experiment = Experiment("trial", tuple(GRIDS), {"one": Row("one")}, (0,), table=count, load=small)
+    monkeypatch.setitem(registry.EXPERIMENTS, "trial", experiment)
+    reproduce("trial", results=tmp_path)
+    monkeypatch.setitem(registry.EXPERIMENTS, "trial", replace(experiment, load=loads_no_localized))
+    reproduce("trial", results=tmp_path)
+    assert capsys.readouterr().out.endswith("2 runs\n") and len(fits.seen) == 2
+
+
+def test_the_figure_is_written_whole_and_named(fits, tmp_path, monkeypatch, capsys):
+    experiment = replace(registry.EXPERIMENTS["trial"], figure=lambda documents: Figure(figsize=(len(documents), 1)))
+    monkeypatch.setitem(registry.EXPERIMENTS, "trial", experiment)
+    reproduce("trial", results=tmp_path)
+    path = tmp_path / "figures" / "trial.png"
+    assert capsys.readouterr().out.endswith(f"figure: {path}\n")
+    assert path.read_bytes().startswith(b"\x89PNG") and [p.name for p in path.parent.iterdir()] == ["trial.png"]
+
+
 def test_a_file_where_results_should_go_is_found_before_anything_runs(fits, tmp_path):
     (tmp_path / "results").write_text("")
     with pytest.raises(InputError, match="results"):
@@ -145,14 +183,15 @@ def test_a_file_where_results_should_go_is_found_before_anything_runs(fits, tmp_
 
 def test_time_left_is_estimated_from_the_most_similar_runs():
     runs = plan(synthetic.SYNTHETIC, [0], ["gcn", "dpm-snc"])
-    done = [
-        {"method": "gcn", "dataset": "grid_scattered", "wall_s": 2},
-        {"method": "dpm-snc", "dataset": "grid_localized", "wall_s": 10},
-    ]
+    done = {
+        Run(synthetic.SYNTHETIC, "grid_scattered", "gcn", 1): {"wall_s": 2},
+        Run(synthetic.SYNTHETIC, "grid_localized", "dpm-snc", 1): {"wall_s": 10},
+    }
     assert [(run.row, time_left(done, [run])) for run in runs] == [
         ("gcn", 2), ("gcn", 2), ("dpm-snc", 10), ("dpm-snc", 10)
     ]  # fmt: skip
-    assert time_left([], runs) is None
+    assert time_left({}, runs) is None
+    assert time_left(done, runs, at_a_time=2) == 12 and time_left(done, runs[:1], at_a_time=2) == 2
     assert [in_words(s) for s in (None, 0.2, 600, 7200)] == [
         "not known yet",
         "about 1 s",
@@ -184,11 +223,13 @@ def fake(method, dataset, seed, accuracy, last=None, **metrics):
 def test_the_synthetic_table_shows_ours_beside_the_papers():
     documents = [fake("dpm-snc", "grid_scattered", seed, a, last=0.97) for seed, a in enumerate([0.99, 1.0])]
     documents += [fake("gcn", "grid_localized", 0, 0.5)]
-    rows = {line.split()[0]: line.split() for line in str(synthetic.table(documents)).splitlines() if line}
-    assert rows["dpm-snc"][1:6] == ["99.5±0.7", "99.0", "97.0", "2.0", "98.5±0.7"]
-    assert rows["dpm-snc"][6:11] == ["-", "-", "-", "-", "90.9±3.4"]
-    assert rows["gcn"][6:11] == ["50.0", "50.0", "-", "-", "51.3±1.4"]
-    assert rows["clgnn"][5] == "87.0±2.4" and "masked-labels" not in rows
+    rows = {tuple(row[:2]): row[2:] for row in synthetic.table(documents).rows}
+    assert rows["grid_scattered", "dpm-snc"][:4] == ["99.5±0.7", "98.5±0.7", "+1.0", "ours"]
+    assert rows["grid_scattered", "dpm-snc"][5:] == ["99.0", "97.0", "2.0", "10", "2 (5)"]
+    assert rows["grid_localized", "dpm-snc"][:2] == ["-", "90.9±3.4"]
+    assert rows["grid_localized", "gcn"][:5] == ["50.0", "51.3±1.4", "-1.3", "paper", "-"]
+    assert rows["grid_scattered", "clgnn"][:2] == ["-", "87.0±2.4"]
+    assert ("grid_scattered", "masked-labels") not in rows
 
 
 def test_the_cora_table_shows_paired_gains():
@@ -196,12 +237,13 @@ def test_the_cora_table_shows_paired_gains():
         {"neighbours_before": 0.80, "neighbours_after": after, "test_before": 0.82, "test_after": 0.82}
         for after in (0.81, 0.83)
     ]
-    text = str(
-        citation.table([fake("dpm-snc", "cora", 0, 0.832, last=0.83, reveal=draws), fake("gcn", "cora", 0, 0.81)])
-    )
-    rows = {line.split()[0]: line.split() for line in text.splitlines() if line}
-    assert rows["dpm-snc"][1:] == ["83.2", "83.2", "83.0", "2.0", "83.2", "83.2", "+2.00±1.41", "+0.00±0.00", "10", "1"]
-    assert rows["gcn"][7:9] == ["-", "-"]
+    table = citation.table([fake("dpm-snc", "cora", 0, 0.832, last=0.83, reveal=draws), fake("gcn", "cora", 0, 0.81)])
+    rows = {row[1]: dict(zip(table.header, row)) for row in table.rows}
+    shown = ("known", "worst", "last", "fall", "reveal: neighbours", "reveal: all", "CPU s", "seeds (paper)")
+    assert [rows["dpm-snc"][name] for name in shown] == [
+        "83.2", "83.2", "83.0", "2.0", "+2.00±1.41", "+0.00±0.00", "10", "1 (10)"
+    ]  # fmt: skip
+    assert rows["gcn"]["reveal: all"] == "-" and "lp" not in rows
 
 
 def test_revealing_compares_the_same_test_nodes_and_reveals_validation_labels(monkeypatch):

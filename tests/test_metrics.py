@@ -4,7 +4,17 @@ import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
 from dpmsnc.graph import Graph
-from dpmsnc.metrics import accuracy, calibration_error, macro_f1, scores, subgraph_accuracy
+from dpmsnc.metrics import (
+    accuracy,
+    calibration_error,
+    macro_f1,
+    pair_calibration_error,
+    pair_log_score,
+    pair_tables,
+    product_of_marginals,
+    scores,
+    subgraph_accuracy,
+)
 
 
 def from_networkx(graph):
@@ -101,3 +111,48 @@ def test_metrics_do_not_depend_on_the_order_of_nodes(case):
     assert scores(predicted[order], truth[order], mask[order], moved) == pytest.approx(
         scores(predicted, truth, mask, graph)
     )
+
+
+# nodes 0 and 1 always differ, node 2 is 0 in half of the samples whatever they are
+COUPLED = np.array([[0, 1, 0], [0, 1, 1], [1, 0, 0], [1, 0, 1]])
+PAIRS = np.array([[0, 0], [1, 2]])
+
+
+def test_coupled_labels_gain_log_two_and_independent_ones_nothing():
+    tables = pair_tables(COUPLED, PAIRS, num_classes=2, alpha=0)
+    assert np.array_equal(tables, [[[0, 0.5], [0.5, 0]], [[0.25, 0.25], [0.25, 0.25]]])
+    truth = np.array([1, 0, 1])
+    assert pair_log_score(tables, truth, PAIRS) == pytest.approx(np.log([1 / 2, 1 / 4]))
+    assert pair_log_score(product_of_marginals(tables), truth, PAIRS) == pytest.approx(np.log([1 / 4, 1 / 4]))
+
+
+def test_smoothing_is_that_of_the_marginals_and_makes_up_no_dependence():
+    # each label is any class with probability 2 / (4 + 2)
+    tables = pair_tables(COUPLED, PAIRS, num_classes=2, alpha=2)
+    assert tables[0] == pytest.approx(np.array([[5, 13], [13, 5]]) / 36)
+    assert tables[1] == pytest.approx(np.full((2, 2), 1 / 4))
+    certain = pair_tables(np.tile([0, 1, 1], (4, 1)), PAIRS, num_classes=3, alpha=1)
+    assert certain == pytest.approx(product_of_marginals(certain))
+    # (n + alpha / C) / (S + alpha)
+    assert certain[0].sum(axis=1) == pytest.approx(np.array([4 + 1 / 3, 1 / 3, 1 / 3]) / 5)
+
+
+def test_pair_tables_equal_a_loop_over_samples():
+    rng = np.random.default_rng(0)
+    samples, pairs = rng.integers(0, 3, (50, 10)), rng.integers(0, 10, (2, 7))
+    channel = (50 * np.eye(3) + 1 / 3) / 51
+    expected = np.zeros((7, 3, 3))
+    for sample in samples:
+        for e, (i, j) in enumerate(pairs.T):
+            expected[e] += np.outer(channel[sample[i]], channel[sample[j]]) / 50
+    assert pair_tables(samples, pairs, num_classes=3) == pytest.approx(expected)
+
+
+def test_frequencies_of_the_true_distribution_are_calibrated_pair_by_pair():
+    # the pair is (0, 0) in three of four cases and (1, 1) in one, and is told so
+    truth = np.array([0, 0, 0, 0, 0, 0, 1, 1])
+    pairs = np.arange(8).reshape(4, 2).T
+    tables = np.tile([[0.75, 0], [0, 0.25]], (4, 1, 1))
+    assert pair_calibration_error(tables, truth, pairs) == pytest.approx(0)
+    # its marginals are the same, but their product has too little confidence in (0, 0): 9 / 16
+    assert pair_calibration_error(product_of_marginals(tables), truth, pairs) == pytest.approx(3 / 16)

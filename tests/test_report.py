@@ -52,11 +52,12 @@ def labelling(labels: np.ndarray | None = None) -> Labelling:
 def test_every_text_is_escaped() -> None:
     picture = Picture(b"<svg/>", f'"{EVIL}', EVIL)
     page = Page(EVIL).heading(EVIL).paragraph(EVIL).note(EVIL).table([EVIL], [[EVIL]], EVIL).figures(picture)
+    page.subheading(EVIL).notes([EVIL]).notes([])
     outline = Outline(page.html())
     assert "script" not in [tag for tag, _ in outline.tags]
     assert (
-        outline.text.count(EVIL) == 9
-    )  # title twice, heading, paragraph, note, three in the table, one below a figure
+        outline.text.count(EVIL) == 11
+    )  # title twice, two headings, paragraph, two notes, three in the table, one below a figure
     assert ("alt", f'"{EVIL}') in [item for tag, attrs in outline.tags if tag == "img" for item in attrs.items()]
 
 

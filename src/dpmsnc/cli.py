@@ -18,6 +18,8 @@ import tyro
 from dpmsnc import __version__
 from dpmsnc.classifier import NodeClassifier, Which
 from dpmsnc.cli_fit import Fit, fit_defaults
+from dpmsnc.cli_table import Report, Table
+from dpmsnc.cli_tune import Tune
 from dpmsnc.errors import InputError
 
 
@@ -165,7 +167,7 @@ class Demo:
 
 @dataclass(frozen=True)
 class Reproduce:
-    """Run what is missing of a table of the paper, and print it."""
+    """Run what is missing of a table of the paper, and print it; the same command goes on after an interrupt."""
 
     name: tyro.conf.Positional[str]
     """The experiment, for example synthetic."""
@@ -173,18 +175,40 @@ class Reproduce:
     """Seeds, for example 0-4 or 0,2,7; by default the experiment's."""
     methods: tuple[str, ...] | None = None
     """Methods; by default all of the experiment."""
+    datasets: tuple[str, ...] | None = None
+    """Data sets; by default all of the experiment."""
     results: Path = Path("results")
     """Folder of stored runs; a stored run is not run again."""
     force: bool = False
     """Run again what is stored."""
+    jobs: int | None = None
+    """Runs at a time, each in a worker process; by default one after the other in this process."""
+    ray: tuple[str, ...] | None = None
+    """Run on the Ray cluster at this address; without an address, on one that lives as long as the command."""
+    configs: Path | None = None
+    """Folder of configurations that `tune` wrote; a row is run with the one that it finds there for a data set."""
 
     def run(self) -> int:
         from dpmsnc.experiments.runner import reproduce
 
-        seeds = None if self.seeds is None else parse_seeds(self.seeds)
-        methods = None if self.methods is None else list(self.methods)
-        reproduce(self.name, seeds=seeds, results=self.results, force=self.force, methods=methods)
-        return 0
+        flags: dict[str, Any] = {
+            "seeds": None if self.seeds is None else parse_seeds(self.seeds),
+            "methods": self.methods,
+            "datasets": self.datasets,
+            "results": self.results,
+            "force": self.force,
+            "jobs": self.jobs,
+            "ray": self._ray_address(),
+            "configs": self.configs,
+        }
+        flags = {name: list(value) if isinstance(value, tuple) else value for name, value in flags.items()}
+        failed = reproduce(self.name, **{name: value for name, value in flags.items() if value is not None})
+        return 1 if failed else 0
+
+    def _ray_address(self) -> str | None:
+        if self.ray is not None and len(self.ray) > 1:
+            raise InputError(f"--ray takes one address; there are {len(self.ray)}: {' '.join(self.ray)}")
+        return None if self.ray is None else next(iter(self.ray), "local")
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {
@@ -194,6 +218,9 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "sample": Sample,
     "evaluate": Evaluate,
     "reproduce": Reproduce,
+    "table": Table,
+    "report": Report,
+    "tune": Tune,
 }
 
 
@@ -231,9 +258,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if list(arguments) == ["--version"]:
         print(f"dpmsnc {__version__}")
         return 0
-    command = parse(arguments)
     try:
-        return command.run()
+        return parse(arguments).run()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

@@ -89,6 +89,8 @@ class Fit:
     """Other defaults for the options below: those of the paper, for a setting."""
     setting: SettingName = "homophilic"
     """Which of the paper's settings."""
+    config: Path | None = None
+    """Other defaults for the options below: those of a configuration file that `tune` wrote."""
     model: Annotated[Any, tyro.conf.arg(name="", constructor=ModelFlags)] = field(default_factory=ModelFlags)
 
     def run(self) -> int:
@@ -160,13 +162,26 @@ class Fit:
 
 
 def fit_defaults(arguments: Sequence[str]) -> Fit:
-    """A preset changes the defaults of the model's flags, so it is looked for before they are parsed."""
+    """A preset or a file changes the defaults of the model's flags, so it is looked for before they are parsed."""
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     first.add_argument("--preset", choices=["paper"])
     first.add_argument("--setting", choices=typing.get_args(SettingName), default="homophilic")
+    first.add_argument("--config", type=Path)
     try:
         chosen, _ = first.parse_known_args(arguments)
     except argparse.ArgumentError:
-        chosen = argparse.Namespace(preset=None)  # the full parser says what is wrong
-    model = preset(chosen.preset, chosen.setting) if chosen.preset else {}
+        chosen = argparse.Namespace(preset=None, config=None)  # the full parser says what is wrong
+    if chosen.preset and chosen.config:
+        raise InputError("a configuration is a change to the defaults, not to a preset; give --config or --preset")
+    model = preset(chosen.preset, chosen.setting) if chosen.preset else configured_model(chosen.config)
     return Fit(out=tyro.MISSING, model=ModelFlags(**model))
+
+
+def configured_model(path: Path | None) -> dict[str, Any]:
+    """Arguments of the classifier from a configuration file."""
+    from dpmsnc.experiments.configs import overridden, read_config
+
+    if path is None:
+        return {}
+    config = read_config(path, method="dpm-snc")
+    return vars(overridden(NodeClassifier(), {"backbone": config.backbone, **config.settings}))

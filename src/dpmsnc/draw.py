@@ -1,4 +1,4 @@
-"""Figures: a grid coloured by known, right and wrong, and lines over steps.
+"""Figures: a grid coloured by known, right and wrong, lines over steps, and means over seeds with their spread.
 
 Every function returns a matplotlib figure that belongs to nobody else (no pyplot, no global state); `svg` turns it into
 something that can be written or put into a page. Nothing is told by hue alone: classes differ in lightness, known nodes
@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
 from dpmsnc.graph import UNKNOWN
@@ -56,14 +56,20 @@ class Labelling:
         return (self.labels != UNKNOWN) & (self.labels != self.truth) & ~self.known
 
 
-def grids(panels: Mapping[str, Labelling], width: float = 3.2, legend: bool = True) -> Figure:
-    """Labellings side by side under their names, with one legend for all."""
+def grids(
+    panels: Mapping[str, Labelling], width: float = 3.2, legend: bool = True, columns: int | None = None
+) -> Figure:
+    """Labellings side by side under their names, at most `columns` in a row, with one legend for all."""
+    columns = min(columns or len(panels), len(panels))
+    rows = -(-len(panels) // columns)
     foot = 0.45 if legend else 0.0
-    height = width + 0.35 + foot
+    height = rows * (width + 0.35) + foot
     with rc_context(FONT):
-        figure = Figure(figsize=(width * len(panels), height))
-        axes = figure.subplots(1, len(panels), squeeze=False)[0]
-        for ax, (name, labelling) in zip(axes, panels.items(), strict=True):
+        figure = Figure(figsize=(width * columns, height))
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for ax in axes[len(panels) :]:
+            ax.set_axis_off()
+        for ax, (name, labelling) in zip(axes, panels.items()):
             _draw_labelling(ax, labelling)
             ax.set_title(name, fontsize=12, pad=6)
         figure.subplots_adjust(left=0.01, right=0.99, top=1 - 0.33 / height, bottom=(foot + 0.02) / height, wspace=0.06)
@@ -110,6 +116,65 @@ def lines(
     return figure
 
 
+@dataclass(frozen=True)
+class Curve:
+    """Points x, and at each of them a value per seed."""
+
+    x: Sequence[float]
+    values: Sequence[Sequence[float]]
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        return np.array([np.mean(of_seeds) for of_seeds in self.values])
+
+    @property
+    def spread(self) -> NDArray[np.float64]:
+        """Sample standard deviation over seeds; zero for a single one."""
+        return np.array([np.std(of_seeds, ddof=1) if len(of_seeds) > 1 else 0.0 for of_seeds in self.values])
+
+
+def curves(
+    panels: Mapping[str, Mapping[str, Curve]],
+    x_label: str,
+    y_label: str,
+    *,
+    title: str = "",
+    log_base: int | None = None,
+    levels: Mapping[str, tuple[str, float]] | None = None,
+    bars: bool = False,
+    least_span: float = 0.0,
+) -> Figure:
+    """Named curves in panels below each other, so that they can be read on a narrow screen.
+
+    Bands, or `bars` where points are few, are one standard deviation over seeds to either side. `levels` has a named
+    dashed line for each panel that it names. The y axis spans at least `least_span`, lest noise fill the panel.
+    """
+    levels = levels or {}
+    with rc_context(FONT):
+        figure = Figure(figsize=(4.6, 0.3 + 2.7 * len(panels)), layout="constrained")
+        axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+        for ax, (panel, named) in zip(axes, panels.items(), strict=True):
+            for colour, marker, (name, curve) in zip(LINES, "osD^", named.items()):
+                _draw_curve(ax, curve, name, colour, marker, bars)
+            if panel in levels:
+                name, level = levels[panel]
+                ax.axhline(level, color=INK, linestyle="--", linewidth=1.2, label=name)
+            if log_base is not None:
+                _scale_by_powers(ax, log_base, [curve.x for curve in named.values()])
+            low, high = ax.get_ylim()
+            missing = max(0.0, least_span - (high - low)) / 2
+            ax.set_ylim(low - missing, high + missing)
+            ax.set_title(panel, fontsize=11)
+            ax.set_ylabel(y_label)
+            ax.spines[["top", "right"]].set_visible(False)
+            ax.grid(axis="y", color="#e4e4e4", linewidth=0.8)
+            if len(named) > 1 or panel in levels:
+                ax.legend(frameon=False, fontsize=9)
+        axes[-1].set_xlabel(x_label)
+        figure.suptitle(title, fontsize=12)
+    return figure
+
+
 def svg(figure: Figure) -> bytes:
     """The figure as SVG, without a date or random names; letters are outlines, so no font is needed to read it."""
     buffer = io.BytesIO()
@@ -117,6 +182,26 @@ def svg(figure: Figure) -> bytes:
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(buffer, format="svg", metadata=nothing, facecolor="white")
     return buffer.getvalue()
+
+
+def _draw_curve(ax: Axes, curve: Curve, name: str, colour: str, marker: str, bars: bool) -> None:
+    x, mean, spread = curve.x, curve.mean, curve.spread
+    look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.6, "label": name}
+    if bars:
+        ax.errorbar(x, mean, yerr=spread, capsize=3, **look)
+    else:
+        ax.plot(x, mean, markevery=max(1, len(x) // 16), **look)
+        ax.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0)
+
+
+def _scale_by_powers(ax: Axes, base: int, points: Sequence[Sequence[float]]) -> None:
+    """A logarithmic x axis with plain numbers: at the points themselves where all curves share them."""
+    ax.set_xscale("log", base=base)
+    shared = max(points, key=len, default=())
+    if all(set(x) <= set(shared) for x in points):
+        ax.set_xticks(list(shared))
+        ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, position: f"{x:g}"))
 
 
 def _draw_labelling(ax: Axes, labelling: Labelling) -> None:

@@ -8,6 +8,18 @@ With truth y, prediction p and the nodes M asked about (those of the mask that h
     calibration error   sum_b |B_b| / |M| |accuracy(B_b) - confidence(B_b)|, with M divided into bins B_b by the
                         confidence max_c P(c) of its nodes.
 
+Pairs of nodes e = (i, j) are scored by tables of probabilities Q_e(a, b), which S joint samples give by counting. With
+p_e(a, b) the share of samples in which i is a and j is b, p_i and p_j its marginals, C classes, and alpha samples of
+noise, e = alpha / (S + alpha),
+
+    Q_e(a, b)           (1 - e)^2 p_e(a, b) + e (1 - e) (p_i(a) + p_j(b)) / C + e^2 / C^2,
+    product             Q_e(a, .) Q_e(., b), what is left of Q_e when each node is asked on its own,
+    log-score           log Q_e(y_i, y_j), in nats; the higher the better, and in expectation best for the truth.
+
+Q_e is p_e with each label, on its own, replaced by any class with probability e: its marginals are the usual smoothed
+frequencies (n + alpha / C) / (S + alpha), and where samples show no dependence smoothing makes none up. So the two
+scores differ by the dependence within the samples alone.
+
 Labels are class indices. A node without a true label (-1) is in no metric: it is not asked about, and as a neighbour it
 is ignored. A metric of no nodes at all is nan.
 
@@ -59,6 +71,37 @@ def confidence_gap(confidence: NDArray[np.floating], right: Mask, bins: int = 15
     of_bin = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
     gap = np.bincount(of_bin, weights=right - confidence, minlength=bins)
     return float(np.abs(gap).sum() / len(right))
+
+
+def pair_tables(
+    samples: Labels, pairs: NDArray[np.integer], num_classes: int, alpha: float = 1.0
+) -> NDArray[np.float64]:
+    """Q (pairs, classes, classes) from joint samples (samples, nodes) for pairs (2, pairs) of nodes."""
+    first, second = samples[:, pairs[0]].astype(np.int64), samples[:, pairs[1]]
+    cells, count = num_classes**2, pairs.shape[1]
+    cell = np.arange(count) * cells + first * num_classes + second
+    counts = np.bincount(cell.ravel(), minlength=count * cells).reshape(count, num_classes, num_classes)
+    shares, noise = counts / len(samples), alpha / (len(samples) + alpha)
+    one_end = shares.sum(axis=2, keepdims=True) + shares.sum(axis=1, keepdims=True)
+    return np.asarray((1 - noise) ** 2 * shares + noise * (1 - noise) * one_end / num_classes + noise**2 / cells)
+
+
+def product_of_marginals(tables: NDArray[np.floating]) -> NDArray[np.floating]:
+    """The tables of pairs whose labels are drawn apart, each from its own marginal."""
+    return tables.sum(axis=2, keepdims=True) * tables.sum(axis=1, keepdims=True)
+
+
+def pair_log_score(tables: NDArray[np.floating], truth: Labels, pairs: NDArray[np.integer]) -> NDArray[np.floating]:
+    """log Q of the true labels of each pair, all of which must be known."""
+    return np.log(tables[np.arange(len(tables)), truth[pairs[0]], truth[pairs[1]]])
+
+
+def pair_calibration_error(
+    tables: NDArray[np.floating], truth: Labels, pairs: NDArray[np.integer], bins: int = 15
+) -> float:
+    """Expected calibration error of the most probable pair of labels."""
+    cell = truth[pairs[0]] * tables.shape[-1] + truth[pairs[1]]
+    return calibration_error(tables.reshape(len(tables), -1), cell, np.ones(len(tables), dtype=bool), bins)
 
 
 def scores(

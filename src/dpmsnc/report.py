@@ -21,23 +21,30 @@ body { max-width: 800px; margin: 0 auto; padding: 1.5rem 1rem 3rem; background: 
   font: 17px/1.55 system-ui, -apple-system, "Segoe UI", "Liberation Sans", sans-serif; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: .5rem 0 1rem; }
 h2 { font-size: 1.2rem; margin: 2.2rem 0 .5rem; }
+h3 { font-size: 1rem; margin: 1.4rem 0 .3rem; }
 p { margin: .6rem 0; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+table { border-collapse: separate; border-spacing: 0; font-variant-numeric: tabular-nums; }
 caption { caption-side: bottom; text-align: left; }
 th, td { padding: .35rem 0 .35rem 1.4rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
 th { border-bottom: 2px solid #222; font-weight: 600; vertical-align: bottom; }
-th:first-child, td:first-child { text-align: left; padding-left: 0; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; position: sticky; left: 0; background: #fff; }
 .row { display: flex; flex-wrap: wrap; gap: 1rem 1.5rem; align-items: flex-start; margin: 1rem 0; }
 figure { margin: 0; flex: 1 1 300px; max-width: 440px; }
 img { display: block; max-width: 100%; height: auto; }
 figure img { width: 100%; }
 caption, figcaption, .note { font-size: .9rem; line-height: 1.45; color: #555; padding-top: .4rem; }
 figcaption { text-align: center; }
+.broad { max-width: 1180px; }
+.broad p, .broad ul { max-width: 800px; }
+.broad th, .broad td { padding-left: .9rem; font-size: .9rem; }
+.broad th:first-child, .broad td:first-child { padding-left: 0; }
+ul { margin: .6rem 0; padding-left: 1.1rem; }
 @media (max-width: 600px) {
   body { font-size: 16px; }
-  th, td { padding-left: .4rem; font-size: .8rem; }
+  th, td, .broad th, .broad td { padding-left: .4rem; font-size: .8rem; }
   th, td:first-child { white-space: normal; }
+  .broad td:first-child { white-space: nowrap; }
 }
 """
 
@@ -63,12 +70,17 @@ class Picture:
 class Page:
     """A page that grows from top to bottom; each verb returns the page, so that calls can be chained."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, broad: bool = False) -> None:
         self.title = title
+        self.broad = broad
+        """For tables that need more room than lines of text do."""
         self.parts: list[str] = []
 
     def heading(self, text: str) -> Page:
         return self._add(f"<h2>{escape(text)}</h2>")
+
+    def subheading(self, text: str) -> Page:
+        return self._add(f"<h3>{escape(text)}</h3>")
 
     def paragraph(self, text: str) -> Page:
         return self._add(f"<p>{escape(text)}</p>")
@@ -76,6 +88,11 @@ class Page:
     def note(self, text: str) -> Page:
         """A paragraph in small print."""
         return self._add(f'<p class="note">{escape(text)}</p>')
+
+    def notes(self, texts: Sequence[str]) -> Page:
+        """A list in small print."""
+        items = "".join(f"<li>{escape(text)}</li>" for text in texts)
+        return self._add(f'<ul class="note">{items}</ul>') if texts else self
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> Page:
         """The first column is set to the left, the others, numbers as a rule, to the right."""
@@ -96,12 +113,12 @@ class Page:
         return self._add(f'<div class="row">\n{cells}\n</div>')
 
     def html(self) -> str:
-        title = escape(self.title)
+        title, body = escape(self.title), '<body class="broad">' if self.broad else "<body>"
         return "\n".join(
             [
                 '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
                 '<meta name="viewport" content="width=device-width, initial-scale=1">',
-                f"<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>",
+                f"<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n{body}\n<h1>{title}</h1>",
                 *self.parts,
                 "</body>\n</html>\n",
             ]

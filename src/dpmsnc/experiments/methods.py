@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from dpmsnc.baselines import GNN, PTA, LabelPropagation, MaskedLabels
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.errors import InputError
+from dpmsnc.options import BackboneName
 from dpmsnc.presets import preset
 
 
@@ -24,8 +26,8 @@ class Method:
     version: int = 1
 
 
-def _gcn(seed: int, **settings: Any) -> GNN:
-    return GNN("gcn", seed=seed, **settings)
+def _gnn(backbone: BackboneName, seed: int, **settings: Any) -> GNN:
+    return GNN(backbone, seed=seed, **settings)
 
 
 def _lp(seed: int, **settings: Any) -> LabelPropagation:
@@ -52,7 +54,10 @@ def _dpm_snc_paper(seed: int, setting: str = "homophilic", steps: int | None = N
 
 
 METHODS: dict[str, Method] = {
-    "gcn": Method(_gcn),
+    "gcn": Method(partial(_gnn, "gcn")),
+    "gat": Method(partial(_gnn, "gat")),
+    "gcnii": Method(partial(_gnn, "gcnii")),
+    "sage": Method(partial(_gnn, "sage")),
     "lp": Method(_lp),
     "pta": Method(_pta),
     "masked-labels": Method(_masked_labels),

@@ -4,10 +4,33 @@ from __future__ import annotations
 
 from dpmsnc.errors import InputError
 from dpmsnc.experiments.citation import CORA
+from dpmsnc.experiments.depth import STEPS_VS_LAYERS, TIME_VS_ACCURACY
+from dpmsnc.experiments.first_figure import FIRST_FIGURE
+from dpmsnc.experiments.homophilic import HOMOPHILIC
+from dpmsnc.experiments.one_fit import ACCURACY_OVER_STEPS, NUMBER_OF_SAMPLES, PAIRS
 from dpmsnc.experiments.run import Experiment
+from dpmsnc.experiments.scenarios import SCENARIO_PICTURES
+from dpmsnc.experiments.steps import FEW_STEPS
 from dpmsnc.experiments.synthetic import SYNTHETIC
+from dpmsnc.experiments.temperature import TEMPERATURE
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (SYNTHETIC, CORA)}
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in (
+        SYNTHETIC,
+        CORA,
+        HOMOPHILIC,
+        FEW_STEPS,
+        FIRST_FIGURE,
+        SCENARIO_PICTURES,
+        STEPS_VS_LAYERS,
+        ACCURACY_OVER_STEPS,
+        TIME_VS_ACCURACY,
+        TEMPERATURE,
+        NUMBER_OF_SAMPLES,
+        PAIRS,
+    )
+}
 NOT_YET: dict[str, str] = {
     "heterophilic": "table 3 needs fifteen further networks as backbones and as classifiers",
     "inductive": "table 4 needs predictions on new graphs and several labels a node",

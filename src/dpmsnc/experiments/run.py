@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from multiprocessing import parent_process
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tqdm import tqdm
 
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import Task, load
+from dpmsnc.experiments.configs import overridden
 from dpmsnc.experiments.methods import Method, method
 from dpmsnc.experiments.store import Cost, Document, Key, configuration, run_document
 from dpmsnc.experiments.table import Table
@@ -32,6 +34,8 @@ class Row:
     method: str
     """A key of `METHODS`."""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    by_dataset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Settings over these for single data sets, as nested plain values: what a search found (`configs.py`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +54,9 @@ class Experiment:
     measure: Callable[[Any, Task, int], dict[str, Any]] | None = None
     """More metrics of a fitted model, by name: called with the model, the task and the seed."""
     load: Callable[..., Task] = load
+    stored_as: str = ""
+    """The name its runs are stored under, by default its own: experiments that show the same runs share it, and then
+    also `measure` and `load`."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +75,19 @@ class Run:
     def method(self) -> Method:
         return method(self.experiment.rows[self.row].method)
 
+    @property
+    def stored_as(self) -> str:
+        return self.experiment.stored_as or self.experiment.name
+
     def build(self) -> Any:
         """The estimator, not yet fitted."""
-        return self.method.build(self.seed, **self.experiment.rows[self.row].settings)
+        row = self.experiment.rows[self.row]
+        return overridden(self.method.build(self.seed, **row.settings), row.by_dataset.get(self.dataset, {}))
 
     @property
     def key(self) -> Key:
         name, config = self.experiment.rows[self.row].method, configuration(self.build())
-        return Key(self.experiment.name, self.dataset, name, config, self.seed, self.method.version)
+        return Key(self.stored_as, self.dataset, name, config, self.seed, self.method.version)
 
     def execute(self) -> Document:
         """Fit, predict, score; the cost is that of fitting and of one prediction."""
@@ -89,7 +101,7 @@ class Run:
         if self.experiment.measure is not None:
             metrics |= self.experiment.measure(model, task, self.seed)
         return run_document(
-            experiment=self.experiment.name,
+            experiment=self.stored_as,
             dataset=self.dataset,
             method=self.experiment.rows[self.row].method,
             model=model,
@@ -103,8 +115,9 @@ class Run:
         if not isinstance(model, NodeClassifier):
             model.fit(task.graph, validation=task.validation)
             return
-        # shown on a terminal only (disable=None), so that logs stay readable
-        with tqdm(total=model.training.steps, desc=str(self), unit="step", leave=False, disable=None) as bar:
+        # shown on a terminal only (None), for readable logs; bars of several workers would overwrite each other
+        hidden = None if parent_process() is None else True
+        with tqdm(total=model.training.steps, desc=str(self), unit="step", leave=False, disable=hidden) as bar:
             model.fit(task.graph, validation=task.validation, progress=lambda training: bar.update())
         if model.interrupted_:  # `fit` turns Ctrl-C into an early end; a run cut short must not be stored
             raise KeyboardInterrupt

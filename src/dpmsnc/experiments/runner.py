@@ -1,19 +1,25 @@
-"""`dpmsnc reproduce NAME`: run what the store lacks, one run after the other, then print the table.
+"""`dpmsnc reproduce NAME`: run what the store lacks, then print the table and draw the figure.
 
-Each run is stored as soon as it ends, so an interrupt costs the run that was going and nothing else.
+Only this module writes to the store, wherever runs execute. Each run is stored as soon as it ends, so an interrupt
+costs the runs that were going and nothing else.
 """
 
 from __future__ import annotations
 
+import io
 import statistics
-from collections.abc import Sequence
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from dpmsnc.errors import InputError
+from dpmsnc.experiments.configs import configured
+from dpmsnc.experiments.execution import Failure, Workers, workers
 from dpmsnc.experiments.registry import find
 from dpmsnc.experiments.run import Experiment, Run
 from dpmsnc.experiments.store import Document, Store
-from dpmsnc.report import make_folder
+from dpmsnc.report import make_folder, write_whole
 
 
 def reproduce(
@@ -22,8 +28,12 @@ def reproduce(
     results: Path = Path("results"),
     force: bool = False,
     methods: list[str] | None = None,
-) -> None:
-    """Run the missing runs of an experiment and print its table.
+    datasets: list[str] | None = None,
+    jobs: int | None = None,
+    ray: str | None = None,
+    configs: Path | None = None,
+) -> dict[Run, Failure]:
+    """Run the missing runs of an experiment, print its table and draw its figure; the runs that failed.
 
     Args:
         name: A key of `EXPERIMENTS`.
@@ -31,46 +41,126 @@ def reproduce(
         results: Folder of the store.
         force: Run again what is stored.
         methods: By default all of the experiment.
+        datasets: By default all of the experiment.
+        jobs: Runs at a time in worker processes; by default one in this process.
+        ray: Address of a Ray cluster to run on instead.
+        configs: Folder of configurations that `tune` wrote; a cell that has one there is run with it.
     """
-    experiment = find(name)
-    runs = plan(experiment, seeds, methods)
-    store = Store(results)
+    experiment, where, store = find(name), workers(jobs, ray), Store(results)
+    if configs is not None:
+        experiment = configured(experiment, configs)
+    runs, left_out = buildable(plan(experiment, seeds, methods, datasets))
     stored = {} if force else {run: document for run in runs if (document := store.get(run.key)) is not None}
-    missing = [run for run in runs if run not in stored]
-    announce(name, stored, missing, results)
+    missing, without_data = loadable([run for run in runs if run not in stored])
+    left_out |= without_data
+    announce(name, stored, missing, results, left_out)
+    for label, row in experiment.rows.items():
+        if row.by_dataset:
+            print(f"  settings from {configs}: {label} on {', '.join(row.by_dataset)}")
+    older = store.outdated(run.key for run in runs)
+    if older:
+        print(f"  kept, but not shown: {len(older)} runs by older versions of their methods")
+    if not stored and not missing:
+        raise InputError(f"nothing of {name} can be run: " + "; ".join(f"{k}: {v}" for k, v in left_out.items()))
+    finished, failed = dict(stored), {}
     if missing:
         make_folder(results)
-    finished = dict(stored)
-    try:
-        for position, run in enumerate(missing):
-            left = in_words(time_left(list(finished.values()), missing[position:]))
-            print(f"[{position + 1}/{len(missing)}] {run} (left: {left})", flush=True)
-            finished[run] = run.execute()
-            store.put(finished[run])
-            print(f"    {outcome(finished[run])}", flush=True)
-    except KeyboardInterrupt:
-        print(f"\ninterrupted: {len(finished)} of {len(runs)} runs are stored; the same command goes on from here")
-        raise
-    print(f"\n{experiment.table([finished[run] | {'row': run.row} for run in runs])}")
+        try:
+            failed = run_missing(missing, where, store, finished)
+        except KeyboardInterrupt:
+            again = "without --force the same command" if force else "the same command"
+            count = sum(run in finished for run in runs)
+            print(f"\ninterrupted: {count} of {len(runs)} runs are stored; {again} goes on from here")
+            raise
+    show(experiment, [finished[run] | {"row": run.row} for run in runs if run in finished], results)
+    for run, failure in failed.items():
+        print(f"failed: {run}: {failure.reason}")
+    return failed
 
 
-def plan(experiment: Experiment, seeds: Sequence[int] | None, methods: Sequence[str] | None) -> list[Run]:
+def run_missing(
+    missing: Sequence[Run], where: Workers, store: Store, finished: dict[Run, Document]
+) -> dict[Run, Failure]:
+    """Execute runs and store them; adds them to `finished` as they end, and gives back those that failed."""
+    failed: dict[Run, Failure] = {}
+    pending = list(missing)
+    print(f"  left: {in_words(time_left(finished, pending, where.count))}", flush=True)
+    with closing(where.execute(missing)) as outcomes:
+        for run, result in outcomes:
+            pending.remove(run)
+            if isinstance(result, Failure):
+                failed[run] = result
+                print(result.details, file=sys.stderr, end="")
+            else:
+                store.put(result)
+                finished[run] = result
+            words = f"failed: {result.reason}" if isinstance(result, Failure) else outcome(result)
+            left = in_words(time_left(finished, pending, where.count)) if pending else "nothing"
+            print(f"[{len(missing) - len(pending)}/{len(missing)}] {run}: {words} (left: {left})", flush=True)
+    return failed
+
+
+def plan(
+    experiment: Experiment,
+    seeds: Sequence[int] | None = None,
+    methods: Sequence[str] | None = None,
+    datasets: Sequence[str] | None = None,
+) -> list[Run]:
     """Every run asked for; the first seed of all cells comes first, so that a whole table is there early."""
-    chosen = list(dict.fromkeys(methods or experiment.rows))
-    unknown = [row for row in chosen if row not in experiment.rows]
-    if unknown:
-        there_are = ", ".join(experiment.rows)
-        raise InputError(f"{experiment.name} has no method {', '.join(unknown)}; there are {there_are}")
     return [
         Run(experiment, dataset, row, seed)
         for seed in dict.fromkeys(experiment.seeds if seeds is None else seeds)
-        for row in chosen
-        for dataset in experiment.datasets
+        for row in chosen(experiment.name, "method", experiment.rows, methods)
+        for dataset in chosen(experiment.name, "data set", experiment.datasets, datasets)
     ]
 
 
-def announce(name: str, stored: dict[Run, Document], missing: Sequence[Run], results: Path) -> None:
-    """Say which runs are stored and which are to run."""
+def chosen(name: str, kind: str, there_are: Collection[str], asked_for: Sequence[str] | None) -> list[str]:
+    """What was asked for, by default everything there is."""
+    unknown = [choice for choice in asked_for or () if choice not in there_are]
+    if unknown:
+        raise InputError(f"{name} has no {kind} {', '.join(unknown)}; there are {', '.join(there_are)}")
+    return list(dict.fromkeys(asked_for or there_are))
+
+
+def buildable(runs: Sequence[Run]) -> tuple[list[Run], dict[str, str]]:
+    """The runs whose method is there, and why the other rows are left out."""
+    reasons: dict[str, str] = {}
+    for run in runs:
+        try:
+            run.build()
+        except InputError as error:
+            reasons[run.row] = str(error)
+    return [run for run in runs if run.row not in reasons], reasons
+
+
+def loadable(runs: Sequence[Run]) -> tuple[list[Run], dict[str, str]]:
+    """The runs whose data set is there, and why the other data sets are left out."""
+    reasons: dict[str, str] = {}
+    for dataset, run in {run.dataset: run for run in runs}.items():
+        try:
+            run.experiment.load(dataset, seed=run.seed)
+        except InputError as error:
+            reasons[dataset] = str(error)
+    return [run for run in runs if run.dataset not in reasons], reasons
+
+
+def show(experiment: Experiment, documents: list[Document], results: Path) -> None:
+    """Print the table and write the figure, of as many runs as there are."""
+    if not documents:
+        return
+    print(f"\n{experiment.table(documents)}")
+    if experiment.figure is not None:
+        path, image = results / "figures" / f"{experiment.name}.png", io.BytesIO()
+        experiment.figure(documents).savefig(image, format="png")
+        write_whole(path, image.getvalue())
+        print(f"figure: {path}")
+
+
+def announce(
+    name: str, stored: Collection[Run], missing: Sequence[Run], results: Path, left_out: Mapping[str, str]
+) -> None:
+    """Say which runs are stored, which are to run, and what cannot be run."""
     print(f"{name}: {len(stored)} runs stored in {results}, {len(missing)} to run")
     for word, runs in (("stored", list(stored)), ("to run", list(missing))):
         cells: dict[tuple[str, str], list[str]] = {}
@@ -78,18 +168,20 @@ def announce(name: str, stored: dict[Run, Document], missing: Sequence[Run], res
             cells.setdefault((run.row, run.dataset), []).append(str(run.seed))
         for (row, dataset), seeds in cells.items():
             print(f"  {word}: {row} on {dataset}, seed {', '.join(seeds)}")
+    for what, why in left_out.items():
+        print(f"  left out: {what}: {why}")
 
 
-def time_left(finished: Sequence[Document], missing: Sequence[Run]) -> float | None:
-    """Wall seconds that the missing runs will take, by finished runs of the same cell, method or experiment."""
+def time_left(finished: Mapping[Run, Document], missing: Collection[Run], at_a_time: int = 1) -> float | None:
+    """Wall seconds that the missing runs will take, by those finished runs that are most like each of them."""
     if not finished:
         return None
     total = 0.0
     for run in missing:
-        same_method = [d for d in finished if d["method"] == run.experiment.rows[run.row].method]
-        same_cell = [d for d in same_method if d["dataset"] == run.dataset]
-        total += statistics.fmean(d["wall_s"] for d in same_cell or same_method or finished)
-    return total
+        likeness = {other: 2 * (other.row == run.row) + (other.dataset == run.dataset) for other in finished}
+        closest = max(likeness.values())
+        total += statistics.fmean(finished[other]["wall_s"] for other in finished if likeness[other] == closest)
+    return total / max(1, min(at_a_time, len(missing)))
 
 
 def in_words(seconds: float | None) -> str:

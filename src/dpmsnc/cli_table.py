@@ -1,0 +1,59 @@
+"""The commands `table` and `report`: what the store holds, beside the paper's figures. They run no experiment."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Table:
+    """Print a table of stored runs beside the paper's figures; nothing is run."""
+
+    name: tyro.conf.Positional[str]
+    """The experiment, for example synthetic; or datasets, for their statistics."""
+    format: Literal["text", "markdown", "latex", "json"] = "text"
+    """How to print it."""
+    results: Path = Path("results")
+    """Folder of stored runs."""
+    configs: Path | None = None
+    """Folder of configurations, if `reproduce` was given one."""
+
+    def run(self) -> int:
+        from dpmsnc.experiments import datasets
+        from dpmsnc.experiments.registry import find
+        from dpmsnc.experiments.stored import Stored
+
+        if self.name == "datasets":
+            table = datasets.table()
+        else:
+            table = Stored.of(find(self.name), self.results, self.configs).table()
+        print(table.show(self.format))
+        if self.format == "json":
+            # records have no place for what is missing or old
+            print(*table.notes, sep="\n", file=sys.stderr)
+        return 0
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write all tables and figures of stored runs as one page; nothing is run."""
+
+    out: Path | None = None
+    """The page; by default report.html in the folder of stored runs."""
+    results: Path = Path("results")
+    """Folder of stored runs."""
+    configs: Path | None = None
+    """Folder of configurations, if `reproduce` was given one."""
+
+    def run(self) -> int:
+        from dpmsnc.experiments.page import results_page
+
+        out = self.out or self.results / "report.html"
+        results_page(self.results, self.configs).write(out)
+        print(f"Open {out} in a browser.")
+        return 0

@@ -1,0 +1,41 @@
+"""`dpmsnc tune`: a method and a data set in, a configuration file out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from dpmsnc.options import BackboneName
+
+
+@dataclass(frozen=True)
+class Tune:
+    """Search for the settings of a method on a data set by validation accuracy, and write a configuration file."""
+
+    method: tyro.conf.Positional[str]
+    """The method, for example dpm-snc or gcn."""
+    dataset: str
+    """The data set, for example cora."""
+    backbone: BackboneName | None = None
+    """The graph network, where the method has one; by default the method's own."""
+    trials: int = 20
+    """Trials to finish in all; those of an earlier call count."""
+    seeds: str = "100"
+    """Seeds to score a trial on, for example 100-101; below 100 they are reported in tables and refused."""
+    seed: int = 0
+    """Seed of the search."""
+    results: Path = Path("results")
+    """Folder of stored runs, where the trials are kept too."""
+    out: Path = Path("configs")
+    """Folder for the configuration file."""
+
+    def run(self) -> int:
+        from dpmsnc.cli import parse_seeds
+        from dpmsnc.experiments.tuning import Search, tune
+
+        seeds = tuple(dict.fromkeys(parse_seeds(self.seeds)))
+        search = Search(self.method, self.dataset, self.backbone, seeds, self.seed)
+        tune(search, self.trials, self.results, self.out)
+        return 0

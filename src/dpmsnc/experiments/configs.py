@@ -1,0 +1,152 @@
+"""Configurations as files: what a search found for a method on a data set, to be fitted and reproduced with.
+
+A file `<folder>/<dataset>/<method>[-<backbone>].json` holds the settings in which the configuration differs from the
+method's defaults, in groups like the constructor's, and what they scored on validation nodes. Settings are handled as
+nested plain values here, or flat, with a dot between the group and the name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dpmsnc.errors import InputError
+from dpmsnc.experiments.store import configuration, write_document
+
+if TYPE_CHECKING:
+    from dpmsnc.experiments.run import Experiment, Row
+
+Estimator = TypeVar("Estimator")
+Nested = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Config:
+    """The content of a file."""
+
+    method: str
+    backbone: str | None
+    dataset: str
+    settings: Nested
+    """Nested values that differ from the method's defaults."""
+    validation_accuracy: float
+    default_validation_accuracy: float
+    """That of the method's defaults in the same search."""
+    trials: int
+    seeds: list[int]
+    versions: dict[str, str | None] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> Path:
+        """Put it where `configured` looks for it."""
+        path = folder / config_path(self.dataset, self.method, self.backbone)
+        write_document(path, asdict(self))
+        return path
+
+
+def read_config(path: Path, method: str, backbone: str | None = None, dataset: str | None = None) -> Config:
+    """The configuration in a file, which must be one for that method and, where they are given, for the others."""
+    if not path.is_file():
+        raise InputError(f"there is no configuration file {path}; `dpmsnc tune` writes one")
+    try:
+        config = Config(**json.loads(path.read_text(encoding="utf-8")))
+        flat(config.settings)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{path} is not a configuration that `dpmsnc tune` wrote ({error})") from error
+    for name, asked in (("method", method), ("backbone", backbone), ("dataset", dataset)):
+        if asked is not None and getattr(config, name) != asked:
+            raise InputError(f"{path} is a configuration of {name} {getattr(config, name)}, not {asked}")
+    return config
+
+
+def config_path(dataset: str, method: str, backbone: str | None) -> Path:
+    """Where a configuration lies, relative to the folder of all; a method named after its backbone is named once."""
+    return Path(dataset, method if backbone in (None, method) else f"{method}-{backbone}").with_suffix(".json")
+
+
+def overridden(model: Estimator, settings: Nested) -> Estimator:
+    """The same estimator, not fitted, with some settings changed."""
+    from dpmsnc.classifier import NodeClassifier
+    from dpmsnc.folder import settings as arguments
+
+    if not settings:
+        return model
+    try:
+        if isinstance(model, NodeClassifier):
+            changed = type(model)(**arguments(merged(model.config(), settings)))
+            changed._check_settings()
+            return changed
+        return type(model)(**merged(own_arguments(model), settings))
+    except (TypeError, AttributeError) as error:
+        raise InputError(f"{type(model).__name__} does not take the settings {dict(settings)} ({error})") from error
+
+
+def own_arguments(model: Any) -> dict[str, Any]:
+    """The constructor's arguments of a baseline, which it only stores."""
+    return {name: value for name, value in vars(model).items() if not name.endswith("_")}
+
+
+def merged(below: Nested, above: Nested) -> dict[str, Any]:
+    """Both, group by group; where both have a value, the one of `above`."""
+    result = dict(below)
+    for name, value in above.items():
+        result[name] = merged(below.get(name, {}), value) if isinstance(value, Mapping) else value
+    return result
+
+
+def flat(settings: Nested, group: str = "") -> dict[str, Any]:
+    """Values by dotted name.
+
+    Example:
+        >>> flat({"dropout": 0.5, "training": {"steps": 10}})
+        {'dropout': 0.5, 'training.steps': 10}
+    """
+    result: dict[str, Any] = {}
+    for name, value in settings.items():
+        result |= flat(value, f"{group}{name}.") if isinstance(value, Mapping) else {f"{group}{name}": value}
+    return result
+
+
+def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by dotted name, in their groups."""
+    result: dict[str, Any] = {}
+    for name, value in settings.items():
+        for part in reversed(name.split(".")):
+            value = {part: value}
+        result = merged(result, value)
+    return result
+
+
+def configured(experiment: Experiment, folder: Path) -> Experiment:
+    """The experiment with the configurations of `folder`, in every cell for which it has one."""
+    rows = {
+        label: replace(row, by_dataset=_by_dataset(row, experiment.datasets, folder))
+        for label, row in experiment.rows.items()
+    }
+    if not any(row.by_dataset for row in rows.values()):
+        raise InputError(f"{folder} has no configuration for any row of {experiment.name}; `dpmsnc tune` writes them")
+    return replace(experiment, rows=rows)
+
+
+def _by_dataset(row: Row, datasets: tuple[str, ...], folder: Path) -> dict[str, Nested]:
+    from dpmsnc.experiments.methods import method
+
+    try:
+        build = method(row.method).build
+        model, default = build(0, **row.settings), build(0)
+    except InputError:
+        return {}  # the row cannot be run here, which is for others to say
+    # what makes the row what it is stays: a search began from the method's defaults and knew nothing of it
+    before, after = flat(configuration(default)), flat(configuration(model))
+    fixed = {name for name, value in after.items() if value != before.get(name)} | set(row.settings)
+    found: dict[str, Nested] = {}
+    for dataset in datasets:
+        backbone = getattr(model, "backbone", None)
+        path = folder / config_path(dataset, row.method, backbone)
+        if path.is_file():
+            settings = flat(read_config(path, row.method, backbone, dataset).settings)
+            found[dataset] = nested({name: value for name, value in settings.items() if name not in fixed})
+            overridden(model, found[dataset])  # complains now rather than in the middle of the runs
+    return found

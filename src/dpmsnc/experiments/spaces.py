@@ -1,0 +1,108 @@
+"""What a search may vary: the paper's ranges (appendix E) for each setting, ours beyond them, and who takes which.
+
+Ranges are listed by quantity; a method has its own name for each quantity it knows. A method's default always belongs
+to its space, so that a search can begin with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpmsnc.errors import InputError
+from dpmsnc.experiments.configs import flat
+from dpmsnc.experiments.store import configuration
+
+Value = str | float | bool
+Ranges = Mapping[str, tuple[Value, ...]]
+Space = dict[str, tuple[Value, ...]]
+"""Choices by argument of the constructor, with a dot where the argument belongs to a group."""
+
+PAPER: dict[str, Ranges] = {
+    "homophilic": {
+        "learning_rate": (0.001, 0.005, 0.01),
+        "weight_decay": (0.001, 0.005, 0.01),
+        "num_layers": (2, 4),
+        "hidden_channels": (64, 128),
+        "temperature": (0.1, 0.3, 1.0),
+        "propagations": (10, 100),
+        "damping": (0.1, 0.3, 0.5),
+    },
+    "heterophilic": {
+        "learning_rate": (3e-5, 1e-4, 3e-4),
+        "weight_decay": (0.0, 1e-5, 1e-4),
+        "num_layers": (2, 4),
+        "hidden_channels": (256, 512),
+        "temperature": (0.1, 0.3, 1.0),
+    },
+    "synthetic": {"learning_rate": (0.001, 0.005, 0.01)},
+}
+_ALWAYS: Ranges = {
+    "dropout": (0.2, 0.5, 0.7),
+    "unlabelled_weight": ("confidence", 0.1, 1.0),
+    "time_draws": (4, 8),
+    "clamp": (False, True),
+}
+_WITH_FEATURES: Ranges = {
+    "scaling": ("unit", "rows", "binary"),
+    "hide_features": (0.0, 0.05, 0.2),
+}
+OURS: dict[str, Ranges] = {
+    "homophilic": {**_ALWAYS, **_WITH_FEATURES},
+    "heterophilic": {**_ALWAYS, **_WITH_FEATURES, "propagations": (10, 100), "damping": (0.1, 0.3, 0.5)},
+    # no features, and networks of one layer with 16 channels in the paper
+    "synthetic": {**_ALWAYS, "weight_decay": (0.0, 5e-4), "temperature": (0.1, 0.3, 1.0), "num_layers": (1, 2)},
+}
+SETTINGS = {
+    "grid_scattered": "synthetic",
+    "grid_localized": "synthetic",
+    "roman_empire": "heterophilic",
+    "roman_empire_nofeat": "heterophilic",
+    "amazon_ratings": "heterophilic",
+    "minesweeper": "heterophilic",
+    "tolokers": "heterophilic",
+    "chameleon_filtered": "heterophilic",
+}
+"""The setting of a data set; homophilic where it is not listed."""
+
+_NETWORK = {name: name for name in ("num_layers", "hidden_channels", "dropout", "scaling")}
+_OPTIMISER = {"learning_rate": "lr", "weight_decay": "weight_decay"}
+_GNN = {**_NETWORK, **_OPTIMISER}
+_DIFFUSION = {
+    **_NETWORK,
+    **{
+        name: f"training.{name}"
+        for name in ("learning_rate", "weight_decay", "temperature", "unlabelled_weight", "hide_features", "time_draws")
+    },
+}
+ARGUMENTS: dict[str, dict[str, str]] = {
+    "dpm-snc": _DIFFUSION,
+    "masked-labels": _DIFFUSION,
+    "gcn": _GNN,
+    "gat": _GNN,
+    "gcnii": _GNN,
+    "sage": _GNN,
+    "pta": {
+        **_OPTIMISER,
+        "hidden_channels": "hidden_channels",
+        "scaling": "scaling",
+        "propagations": "num_layers",
+        "damping": "alpha",
+    },
+    "lp": {"propagations": "num_layers", "damping": "alpha", "clamp": "clamp"},
+}
+"""By method, its argument for each quantity that a search varies."""
+
+
+def space(method: str, dataset: str, default: Any) -> Space:
+    """What a search varies, given the method's estimator with its default settings."""
+    if method not in ARGUMENTS:
+        raise InputError(f"there is no search space for {method!r}; there is one for {', '.join(ARGUMENTS)}")
+    setting = SETTINGS.get(dataset, "homophilic")
+    ranges = {**OURS[setting], **PAPER[setting]}
+    defaults = flat(configuration(default))
+    return {
+        argument: tuple(dict.fromkeys((*ranges[quantity], defaults[argument])))
+        for quantity, argument in ARGUMENTS[method].items()
+        if quantity in ranges
+    }

@@ -1,0 +1,111 @@
+"""What the store has of an experiment, as its table; nothing is run.
+
+A run counts if its settings are those that the experiment would use now. Where there is none, an older one is shown and
+marked: one of an earlier version of the method, or from before an option was added. All stored seeds are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dpmsnc.experiments import comparison
+from dpmsnc.experiments.configs import configured
+from dpmsnc.experiments.run import Experiment, Run
+from dpmsnc.experiments.store import Document, Key, Store
+from dpmsnc.experiments.table import Table
+from dpmsnc.plain import plain
+
+SIGN = "†"
+DEFAULT_RESULTS = Path("results")
+
+
+@dataclass
+class Stored:
+    """The runs of an experiment that are there, each with the label of its row under "row"."""
+
+    experiment: Experiment
+    results: Path
+    configs: Path | None = None
+    documents: list[Document] = field(default_factory=list)
+    older: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    """Seeds of which only an older run is there, by data set and row."""
+    missing: int = 0
+    """Runs of the experiment's own seeds that are not there, or only as an older one."""
+    left_out: int = 0
+    """Stored runs that belong to no row."""
+
+    @classmethod
+    def of(cls, experiment: Experiment, results: Path = DEFAULT_RESULTS, configs: Path | None = None) -> Stored:
+        """`configs` is the folder of configurations with which the runs were made, if any."""
+        experiment = experiment if configs is None else configured(experiment, configs)
+        stored = cls(experiment, results, configs)
+        everything = Store(results).all(experiment.stored_as or experiment.name)
+        used: set[int] = set()
+        for dataset in experiment.datasets:
+            for row in experiment.rows:
+                key = Run(experiment, dataset, row, 0).key
+                found = [document for document in everything if fits(document, key)]
+                used |= set(map(id, found))
+                stored._add(dataset, row, key, found)
+        stored.left_out = len(everything) - len(used)
+        return stored
+
+    def _add(self, dataset: str, row: str, key: Key, found: list[Document]) -> None:
+        newest: dict[int, Document] = {}
+        for document in sorted(found, key=lambda d: (d["method_version"], is_current(d, key))):
+            newest[document["seed"]] = document
+        current = {seed for seed, document in newest.items() if is_current(document, key)}
+        if older := sorted(newest.keys() - current):
+            self.older[dataset, row] = older
+        self.missing += len(set(self.experiment.seeds) - current)
+        self.documents += [newest[seed] | {"row": row} for seed in sorted(newest)]
+
+    def table(self) -> Table:
+        """The experiment's table, with what is missing or old said below it."""
+        table = self.experiment.table(self.documents)
+        if not table.records:
+            rows = comparison.records(self.documents, self.experiment.datasets, self.experiment.rows)
+            table = replace(table, records=rows)
+        return table.marked(set(self.older), SIGN).with_notes(*self.remarks())
+
+    def remarks(self) -> Iterator[str]:
+        """What a reader must know about the runs behind the table."""
+        if self.older:
+            cells = [f"{row} on {dataset} ({len(seeds)})" for (dataset, row), seeds in self.older.items()]
+            yield f"{SIGN} older runs, from before the method or its options changed (seeds): {', '.join(cells)}."
+        if self.left_out:
+            yield f"{self.left_out} further stored runs have settings that are not in this table."
+        if self.missing:
+            number = len(self.experiment.seeds) * len(self.experiment.rows) * len(self.experiment.datasets)
+            which = "missing or older" if self.older else "missing"
+            yield f"{self.missing} of {number} runs are {which}; this runs them:"
+            yield f"  {self.command}"
+
+    @property
+    def command(self) -> str:
+        results = "" if self.results == DEFAULT_RESULTS else f" --results {self.results}"
+        configs = "" if self.configs is None else f" --configs {self.configs}"
+        return f"dpmsnc reproduce {self.experiment.name}{results}{configs}"
+
+
+def fits(document: Document, key: Key) -> bool:
+    """Whether a document is a run of that key with any seed, of its version or an earlier one."""
+    same = document["dataset"] == key.dataset and document["method"] == key.method
+    return same and document["method_version"] <= key.method_version and within(document["config"], plain(key.config))
+
+
+def is_current(document: Document, key: Key) -> bool:
+    """Whether a fitting document is of the present version and has all present options."""
+    return document["method_version"] == key.method_version and within(plain(key.config), document["config"])
+
+
+def within(part: Mapping[str, Any], whole: Mapping[str, Any]) -> bool:
+    """Whether every option of `part`, the seed apart, has the same value in `whole`."""
+    return all(
+        name in whole and (within(value, whole[name]) if isinstance(value, dict) else value == whole[name])
+        for name, value in part.items()
+        if name != "seed"
+    )

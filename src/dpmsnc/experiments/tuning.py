@@ -1,0 +1,277 @@
+"""`dpmsnc tune`: a search for the settings of a method on a data set, by validation accuracy alone.
+
+Every trial is scored on the same seeds, which no table reports (100 and up), by the validation accuracy of the weights
+that each fit keeps; of equals the cheaper one wins. Test labels are out of reach: the task is dropped as soon as its
+graph, which does not hold them, and its validation nodes are taken out of it.
+
+The first trial is the method's defaults, so a search cannot end below them. Each further one is drawn by TPE from the
+finished ones, with a seed of its own: a search that was stopped goes on as if it had not been. Trials live in a sqlite
+file of numbers and JSON (optuna's RDBStorage; nothing is pickled), and a trial counts once it is finished or pruned.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dpmsnc.classifier import NodeClassifier
+from dpmsnc.data import Task, load
+from dpmsnc.errors import InputError
+from dpmsnc.experiments.configs import Config, config_path, flat, nested, overridden
+from dpmsnc.experiments.methods import method
+from dpmsnc.experiments.spaces import Space, space
+from dpmsnc.experiments.store import Cost, configuration, versions
+from dpmsnc.graph import Graph
+from dpmsnc.metrics import accuracy
+from dpmsnc.report import make_folder
+
+if TYPE_CHECKING:
+    from optuna import Study, Trial
+    from optuna.trial import FrozenTrial
+
+    from dpmsnc.training.partial import PartialTraining
+
+FIRST_SEED = 100
+WARM_UP = 300
+"""Training steps before which no trial is pruned."""
+
+Visible = tuple[Graph, NDArray[np.bool_]]
+"""What a search sees of a task: the graph without test labels, and the validation nodes."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is searched for, and on which seeds."""
+
+    method: str
+    dataset: str
+    backbone: str | None = None
+    """By default the method's own."""
+    seeds: tuple[int, ...] = (FIRST_SEED,)
+    """Seeds of the fits and of the splits."""
+    seed: int = 0
+    """Seed of the search itself."""
+
+    def __post_init__(self) -> None:
+        if not self.seeds or min(self.seeds) < FIRST_SEED:
+            raise InputError(f"seeds below {FIRST_SEED} are reported in tables; tune on {FIRST_SEED} and up")
+
+    def default(self, seed: int) -> Any:
+        """The estimator with the method's defaults."""
+        model = method(self.method).build(seed)
+        if self.backbone in (None, getattr(model, "backbone", None)):
+            return model
+        try:
+            return method(self.method).build(seed, backbone=self.backbone)
+        except TypeError as error:
+            raise InputError(f"{self.method} does not take another backbone") from error
+
+    @property
+    def path(self) -> Path:
+        """Of its result, relative to the folder of configurations."""
+        return config_path(self.dataset, self.method, getattr(self.default(0), "backbone", None))
+
+    @cached_property
+    def space(self) -> Space:
+        return space(self.method, self.dataset, self.default(0))
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """The default of everything that is varied."""
+        values = flat(configuration(self.default(0)))
+        return {name: values[name] for name in self.space}
+
+    def settings(self, chosen: dict[str, Any]) -> dict[str, Any]:
+        """What was chosen otherwise than by default, in groups."""
+        return nested({name: value for name, value in chosen.items() if value != self.defaults[name]})
+
+    @property
+    def name(self) -> str:
+        """The name of its study: scores can be compared as long as none of what it is made of changes."""
+        version = method(self.method).version
+        parts = [self.space, configuration(self.default(0)), version, self.seeds, self.seed]
+        digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]
+        return f"{self.path.with_suffix('')}-{digest}"
+
+
+def tune(
+    search: Search,
+    trials: int = 20,
+    results: Path = Path("results"),
+    out: Path = Path("configs"),
+    load: Callable[..., Task] = load,
+) -> Path:
+    """Run the trials that are missing, and write the best configuration of the first `trials` that finished.
+
+    Args:
+        results: Folder of the store; the study lies in it under `tune`.
+        out: Folder of configurations.
+        load: Gives the task of a data set and a seed.
+    """
+    if trials < 1:
+        raise InputError(f"a search of {trials} trials finds nothing; ask for at least 1")
+    import_optuna()
+    space_size = len(search.space)
+    visible = {seed: what_is_seen(load(search.dataset, seed=seed)) for seed in search.seeds}
+    study = open_study(search, results / "tune" / search.path.with_suffix(".sqlite"))
+    done = len(finished(study))
+    print(f"{search.path.with_suffix('')}: {min(done, trials)} of {trials} trials finished, {space_size} settings vary")
+    try:
+        while done < trials:
+            number = next_trial(search, study, visible)
+            done = len(finished(study))
+            print(f"[{done}/{trials}] {outcome(search, study.trials[number])}", flush=True)
+    except KeyboardInterrupt:
+        print(f"\ninterrupted: {done} of {trials} trials are finished; the same command goes on from here")
+        raise
+    config = result(search, finished(study)[:trials])
+    path = config.write(out)
+    gain = 100 * (config.validation_accuracy - config.default_validation_accuracy)
+    print(f"best: validation {100 * config.validation_accuracy:.2f} %, {gain:+.2f} points over the defaults, in {path}")
+    return path
+
+
+def open_study(search: Search, path: Path) -> Study:
+    """The study of a search in a sqlite file, made where it is missing."""
+    optuna = import_optuna()
+    from sqlalchemy.exc import SQLAlchemyError
+
+    make_folder(path.parent)
+    try:
+        storage = optuna.storages.RDBStorage(f"sqlite:///{path}")
+        pruner = optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=WARM_UP)
+        return optuna.create_study(
+            storage=storage, study_name=search.name, direction="maximize", pruner=pruner, load_if_exists=True
+        )
+    except SQLAlchemyError as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{path} cannot hold the trials ({reason}); remove it or name another folder") from error
+
+
+def import_optuna() -> ModuleType:
+    """optuna, quiet."""
+    try:
+        import optuna
+    except ImportError as error:
+        raise InputError('tune needs optuna: pip install "dpmsnc[tune]"') from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def finished(study: Study) -> list[FrozenTrial]:
+    """Trials that have a score or were pruned, in the order of their start; one that was killed is neither."""
+    return [trial for trial in study.trials if trial.state.name in ("COMPLETE", "PRUNED")]
+
+
+def what_is_seen(task: Task) -> Visible:
+    """All that a search gets of a task."""
+    if not task.validation.any():
+        raise InputError(f"{task.name} has no validation nodes, so there is nothing to choose by")
+    return task.graph, task.validation
+
+
+def next_trial(search: Search, study: Study, visible: dict[int, Visible]) -> int:
+    """Run one more trial to its end; its number."""
+    optuna = import_optuna()
+    done = len(finished(study))
+    waiting = any(trial.state.name == "WAITING" for trial in study.trials)
+    if done == 0 and not waiting:
+        study.enqueue_trial(search.defaults)
+    # seeded by what is finished, so that a trial that was killed is drawn again
+    study.sampler = optuna.samplers.TPESampler(
+        seed=int(np.random.SeedSequence([search.seed, done]).generate_state(1)[0])
+    )
+    trial = study.ask()
+    chosen = {name: trial.suggest_categorical(name, choices) for name, choices in search.space.items()}
+    try:
+        with Cost() as cost:
+            score = mean_score(search, chosen, visible, trial)
+    except optuna.TrialPruned:
+        study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+    except BaseException:
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        raise
+    else:
+        trial.set_user_attr("cpu_s", round(cost.cpu_s, 2))
+        study.tell(trial, score)
+    return trial.number
+
+
+def mean_score(search: Search, chosen: dict[str, Any], visible: dict[int, Visible], trial: Trial) -> float:
+    """Validation accuracy over the seeds."""
+    torch.set_num_threads(1)
+    scores: list[float] = []
+    for seed, (graph, validation) in visible.items():
+        model = overridden(search.default(seed), search.settings(chosen))
+        scores.append(validation_score(model, graph, validation, watch(trial, scores)))
+    return statistics.fmean(scores)
+
+
+def validation_score(
+    model: Any, graph: Graph, validation: NDArray[np.bool_], progress: Callable[[PartialTraining], None]
+) -> float:
+    """Fit, and the validation accuracy of the weights that the fit kept."""
+    if not isinstance(model, NodeClassifier):
+        model.fit(graph, validation=validation)
+        return accuracy(graph.encode(model.predict()), graph.y, validation)
+    model.fit(graph, validation=validation, progress=progress)
+    if model.interrupted_:  # `fit` turns Ctrl-C into an early end
+        raise KeyboardInterrupt
+    return model.best_accuracy_
+
+
+def watch(trial: Trial, before: Sequence[float]) -> Callable[[PartialTraining], None]:
+    """Reports the mean over the seeds so far at every evaluation, and ends a trial that falls behind the others.
+
+    Seeds follow each other on one axis of steps, so that trials are compared where they have seen the same.
+    """
+    optuna = import_optuna()
+    known = list(before)
+
+    def report(running: PartialTraining) -> None:
+        if not running.history.step or running.history.step[-1] != running.step:
+            return
+        step = len(known) * running.options.steps + running.step
+        trial.report(statistics.fmean([*known, running.best_accuracy]), step)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+
+    return report
+
+
+def result(search: Search, trials: Sequence[FrozenTrial]) -> Config:
+    """The best of the trials, of which the first is the default; of equals the cheaper one."""
+    complete = [trial for trial in trials if trial.value is not None and trial.state.name == "COMPLETE"]
+    best = max(complete, key=lambda trial: (trial.value, -trial.user_attrs["cpu_s"]))
+    assert best.value is not None and complete[0].value is not None and complete[0].params == search.defaults
+    return Config(
+        method=search.method,
+        backbone=getattr(search.default(0), "backbone", None),
+        dataset=search.dataset,
+        settings=search.settings(best.params),
+        validation_accuracy=round(best.value, 6),
+        default_validation_accuracy=round(complete[0].value, 6),
+        trials=len(trials),
+        seeds=list(search.seeds),
+        versions=versions(),
+    )
+
+
+def outcome(search: Search, trial: FrozenTrial) -> str:
+    """A finished trial in a line."""
+    settings = ", ".join(f"{name}={value}" for name, value in flat(search.settings(trial.params)).items())
+    if trial.state.name == "PRUNED":
+        return f"pruned at step {trial.last_step}: {settings}"
+    score, cost = 100 * (trial.value or 0.0), trial.user_attrs["cpu_s"]
+    return f"validation {score:.2f} %, {cost:.0f} CPU-seconds: {settings or 'defaults'}"

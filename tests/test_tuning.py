@@ -1,0 +1,335 @@
+import json
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpmsnc import InputError, NodeClassifier, Sampling, Training
+from dpmsnc.baselines import GNN
+from dpmsnc.cli import main, parse
+from dpmsnc.data import grid_scattered
+from dpmsnc.experiments import methods, registry, spaces
+from dpmsnc.experiments.configs import Config, config_path, configured, flat, nested, overridden, read_config
+from dpmsnc.experiments.methods import Method
+from dpmsnc.experiments.run import Experiment, Row, Run
+from dpmsnc.experiments.spaces import PAPER, space
+from dpmsnc.experiments.tuning import Search, finished, open_study, tune
+from tiny_tables import fast, write_tables
+
+SHORT = {
+    "hidden_channels": 8,
+    "start": "lp",
+    "sampling": Sampling(steps=2),
+    "training": Training(steps=4, evaluate_every=2, refresh_every=2, start_refreshes=1),
+}
+FOUND = {"hidden_channels": 8, "training": {"learning_rate": 0.005, "unlabelled_weight": 1.0}}
+
+
+def small(name, seed):
+    return grid_scattered(columns=20, seed=seed)
+
+
+def study(search, results):
+    return open_study(search, results / "tune" / search.path.with_suffix(".sqlite"))
+
+
+def history(search, results):
+    return [(trial.params, trial.value) for trial in finished(study(search, results))]
+
+
+def config(method="dpm-snc", backbone: str | None = "gcn", dataset="grid_scattered", settings=FOUND):
+    return Config(method, backbone, dataset, settings, 0.9, 0.8, 20, [100])
+
+
+class Noted(GNN):
+    """Notes every fit, interrupts where it is told to, and predicts better the lower its rate is."""
+
+    fits: list[tuple[int, float]] = []  # noqa: RUF012
+    interrupt_at: int | None = None
+
+    def fit(self, graph, validation=None):
+        if len(Noted.fits) == Noted.interrupt_at:
+            Noted.interrupt_at = None
+            raise KeyboardInterrupt
+        Noted.fits.append((self.seed, self.lr))
+        self.graph_, self.classes_ = graph, graph.classes
+        wrong = np.arange(graph.num_nodes) < graph.num_nodes * self.lr * 50
+        self.proba_ = np.eye(graph.num_classes)[np.where(wrong, 1 - graph.y, graph.y).clip(0, 1)]
+        return self
+
+
+@pytest.fixture
+def noted(monkeypatch):
+    """A method `gcn` whose fits are noted, and one `dpm-snc` that is trained in a moment."""
+    monkeypatch.setattr(Noted, "fits", [])
+    monkeypatch.setitem(methods.METHODS, "gcn", Method(lambda seed, **s: Noted(**{"epochs": 1, "seed": seed, **s})))
+    monkeypatch.setitem(
+        methods.METHODS, "dpm-snc", Method(lambda seed, **s: NodeClassifier(**{**SHORT, "seed": seed, **s}))
+    )
+    return Noted
+
+
+@pytest.mark.parametrize("method", spaces.ARGUMENTS)
+@pytest.mark.parametrize("dataset", ["cora", "roman_empire", "grid_scattered"])
+def test_every_space_holds_the_defaults_and_fits_the_constructor(method, dataset):
+    build = methods.METHODS.get(method, methods.METHODS["gcn"]).build
+    for name, choices in space(method, dataset, build(0)).items():
+        assert len(choices) > 1 and len(set(choices)) == len(choices)
+        for value in choices:
+            changed = overridden(build(0), nested({name: value}))
+            assert type(changed) is type(build(0)) and flat(vars_of(changed))[name] == value
+        assert flat(vars_of(build(0)))[name] in choices
+
+
+def vars_of(model):
+    return model.config() if isinstance(model, NodeClassifier) else vars(model)
+
+
+def test_the_paper_s_ranges_are_searched_whole():
+    found = space("dpm-snc", "cora", NodeClassifier())
+    assert set(PAPER["homophilic"]["learning_rate"]) <= set(found["training.learning_rate"])
+    assert set(PAPER["homophilic"]["temperature"]) <= set(found["training.temperature"])
+    assert found["hidden_channels"] == (64, 128) and found["num_layers"] == (2, 4)
+    assert "scaling" not in space("dpm-snc", "grid_scattered", NodeClassifier())
+
+
+def test_a_method_without_a_space_says_so(tmp_path):
+    with pytest.raises(InputError, match="no search space for 'dpm-snc-paper'"):
+        tune(Search("dpm-snc-paper", "cora"), 1, tmp_path, tmp_path)
+
+
+def test_the_first_trial_is_the_default_and_the_best_is_written(noted, tmp_path):
+    search = Search("gcn", "grid_scattered", seeds=(100, 101))
+    path = tune(search, 6, tmp_path / "results", tmp_path / "configs", small)
+    assert path == tmp_path / "configs" / "grid_scattered" / "gcn.json"
+    trials = history(search, tmp_path / "results")
+    assert trials[0][0] == search.defaults and len(trials) == 6
+    assert noted.fits[:2] == [(100, 0.01), (101, 0.01)] and len(noted.fits) == 12
+    document = json.loads(path.read_text())
+    best = max(value for _, value in trials)
+    assert document["default_validation_accuracy"] == round(trials[0][1], 6) < round(best, 6)
+    assert document["validation_accuracy"] == round(best, 6)
+    assert document["settings"]["lr"] == min(params["lr"] for params, _ in trials)
+    assert (document["trials"], document["seeds"], document["backbone"]) == (6, [100, 101], "gcn")
+
+
+def test_of_equal_trials_the_cheaper_one_wins(noted, tmp_path, monkeypatch):
+    search = Search("gcn", "grid_scattered")
+    monkeypatch.setitem(spaces.ARGUMENTS, "gcn", {"dropout": "dropout"})
+    tune(search, 4, tmp_path, tmp_path, small)
+    trials = finished(study(search, tmp_path))
+    assert len({trial.value for trial in trials}) == 1
+    cheapest = min(trials, key=lambda trial: trial.user_attrs["cpu_s"])
+    settings = read_config(tmp_path / search.path, "gcn").settings
+    assert settings == search.settings(cheapest.params)
+
+
+def test_an_interrupted_search_goes_on_as_if_it_had_not_been(noted, tmp_path, capsys):
+    search = Search("gcn", "grid_scattered")
+    tune(search, 7, tmp_path / "whole", tmp_path / "a", small)
+    whole, noted.fits = noted.fits, []
+    for at in (0, 3):
+        noted.interrupt_at = at
+        with pytest.raises(KeyboardInterrupt):
+            tune(search, 7, tmp_path / "parts", tmp_path / "b", small)
+        assert f"interrupted: {at} of 7" in capsys.readouterr().out
+    assert not (tmp_path / "b").exists()
+    tune(search, 5, tmp_path / "parts", tmp_path / "b", small)
+    assert noted.fits == whole[:5]
+    tune(search, 7, tmp_path / "parts", tmp_path / "b", small)
+    assert noted.fits == whole and history(search, tmp_path / "parts") == history(search, tmp_path / "whole")
+
+
+def test_a_killed_trial_does_not_count(noted, tmp_path):
+    code = (
+        "import os\nfrom pathlib import Path\nimport test_tuning as t\n"
+        "t.methods.METHODS['gcn'] = t.Method(lambda seed, **s: t.Noted(**{'epochs': 1, 'seed': seed, **s}))\n"
+        "fit = t.Noted.fit\n"
+        "t.Noted.fit = lambda self, *a, **k: os._exit(9) if len(t.Noted.fits) == 2 else fit(self, *a, **k)\n"
+        f"t.tune(t.Search('gcn', 'grid_scattered'), 4, Path({str(tmp_path)!r}), Path({str(tmp_path)!r}), t.small)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent).returncode == 9
+    search = Search("gcn", "grid_scattered")
+    assert len(finished(study(search, tmp_path))) == 2 and len(study(search, tmp_path).trials) == 3
+    tune(search, 4, tmp_path, tmp_path, small)
+    assert len(noted.fits) == 2 and len(finished(study(search, tmp_path))) == 4
+
+
+def test_more_trials_than_asked_for_do_not_count(noted, tmp_path):
+    search = Search("gcn", "grid_scattered")
+    tune(search, 5, tmp_path, tmp_path, small)
+    tune(search, 1, tmp_path, tmp_path, small)
+    assert len(noted.fits) == 5
+    found = read_config(tmp_path / search.path, "gcn")
+    assert found.trials == 1 and found.settings == {}
+
+
+def test_the_same_seed_is_the_same_search(noted, tmp_path):
+    searches = [Search("gcn", "grid_scattered", seed=seed) for seed in (0, 0, 1)]
+    for k, search in enumerate(searches):
+        tune(search, 5, tmp_path / str(k), tmp_path / str(k), small)
+    first, again, other = (history(search, tmp_path / str(k)) for k, search in enumerate(searches))
+    assert first == again and first[1:] != other[1:]
+
+
+def test_test_labels_change_nothing(noted, tmp_path):
+    def flipped(name, seed):
+        task = small(name, seed)
+        return replace(task, truth=np.where(task.test, 1 - task.truth, task.truth))
+
+    search = Search("dpm-snc", "grid_scattered")
+    for name, load in (("a", small), ("b", flipped)):
+        tune(search, 3, tmp_path / name, tmp_path / name, load)
+    assert history(search, tmp_path / "a") == history(search, tmp_path / "b")
+
+
+def test_a_trial_that_falls_behind_is_pruned(noted, tmp_path, monkeypatch):
+    monkeypatch.setattr("dpmsnc.experiments.tuning.WARM_UP", 0)
+    monkeypatch.setattr(
+        "dpmsnc.training.partial.PartialTraining.score", lambda self, share: 1 / self.options.time_draws
+    )
+    monkeypatch.setitem(spaces.ARGUMENTS, "dpm-snc", {"time_draws": "training.time_draws"})
+    search = Search("dpm-snc", "grid_scattered")
+    tune(search, 16, tmp_path, tmp_path, small)
+    trials = finished(study(search, tmp_path))
+    pruned = [trial for trial in trials if trial.state.name == "PRUNED"]
+    assert len(trials) == 16 and trials[0].state.name == "COMPLETE"
+    assert pruned and {trial.params["training.time_draws"] for trial in pruned} == {8}
+
+
+def test_seeds_that_tables_report_are_refused(capsys):
+    with pytest.raises(InputError, match="tune on 100 and up"):
+        Search("gcn", "cora", seeds=(100, 9))
+    assert main(["tune", "gcn", "--dataset", "cora", "--seeds", "0-1"]) == 2
+    assert "100 and up" in capsys.readouterr().err
+
+
+def test_scores_that_cannot_be_compared_are_kept_apart(monkeypatch):
+    base = Search("dpm-snc", "cora")
+    names = {search.name for search in (base, replace(base, seeds=(101,)), replace(base, backbone="gat"))}
+    monkeypatch.setitem(methods.METHODS, "dpm-snc", Method(methods.METHODS["dpm-snc"].build, version=99))
+    assert len(names | {base.name}) == 4 and Search("dpm-snc", "cora", "gcn", seeds=(101,)).name not in names
+
+
+def test_bad_requests_are_refused_in_a_line(noted, tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="at least 1"):
+        tune(Search("gcn", "grid_scattered"), 0, tmp_path, tmp_path, small)
+    monkeypatch.undo()
+    with pytest.raises(InputError, match="does not take another backbone"):
+        tune(Search("gcn", "grid_scattered", "gat"), 1, tmp_path, tmp_path, small)
+    with pytest.raises(InputError, match="unknown data set"):
+        tune(Search("gcn", "corra"), 1, tmp_path, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    search = Search("lp", "grid_scattered")
+    path = tmp_path / "tune" / "grid_scattered" / "lp.sqlite"
+    path.parent.mkdir(parents=True)
+    path.write_text("nonsense " * 200)
+    with pytest.raises(InputError, match="cannot hold the trials"):
+        tune(search, 1, tmp_path, tmp_path, small)
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(InputError, match=r'pip install "dpmsnc\[tune\]"'):
+        tune(search, 1, tmp_path, tmp_path, small)
+
+
+def test_a_configuration_comes_back_as_an_estimator(tmp_path):
+    path = config().write(tmp_path)
+    assert path == tmp_path / "grid_scattered" / "dpm-snc-gcn.json"
+    clf = overridden(NodeClassifier(seed=3), read_config(path, "dpm-snc", "gcn", "grid_scattered").settings)
+    expected = NodeClassifier(seed=3, hidden_channels=8, training=Training(learning_rate=0.005, unlabelled_weight=1.0))
+    assert clf.config() == expected.config() and clf.training == expected.training
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+    assert config_path("cora", "pta", None) == Path("cora/pta.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is not a configuration"),
+        ('{"method": "dpm-snc"}', "is not a configuration"),
+        (json.dumps({**vars(config("gcn")), "versions": {}}), "of method gcn, not dpm-snc"),
+        (json.dumps({**vars(config(settings={"depth": 3})), "versions": {}}), "does not take the settings"),
+        (json.dumps({**vars(config(settings={"training": {"steps": -1}})), "versions": {}}), "steps must be at least"),
+        (json.dumps({**vars(config(settings={"dropout": "much"})), "versions": {}}), "does not take the settings"),
+    ],
+)
+def test_a_bad_configuration_is_refused_by_fit(text, message, tmp_path, capsys):
+    (tmp_path / "bad.json").write_text(text)
+    for path in ("bad.json", "none.json"):
+        words = ["fit", *write_tables(tmp_path), "--out", tmp_path / "model", "--config", tmp_path / path]
+        assert main([str(word) for word in words]) == 2
+        assert (message if path == "bad.json" else "there is no configuration file") in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()
+
+
+def test_fit_takes_a_configuration_and_flags_override_it(tmp_path):
+    path = config(settings={"dropout": 0.2, "scaling": "rows", "training": {"weight_decay": 0.005}}).write(tmp_path)
+    words = [*write_tables(tmp_path), *fast(), "--out", str(tmp_path / "model"), "--config", str(path)]
+    assert main(["fit", *words]) == 0
+    clf = NodeClassifier.load(tmp_path / "model")
+    assert (clf.scaling, clf.training.weight_decay, clf.training.steps) == ("rows", 0.005, 20)
+    assert clf.dropout == 0  # by flag
+    with pytest.raises(InputError, match="--config or --preset"):
+        parse(["fit", "--out", "model", "--config", str(path), "--preset", "paper"])
+
+
+def trial_experiment(rows):
+    return Experiment(
+        "trial", ("grid_scattered", "other"), rows, (0,), table=lambda runs: f"{len(runs)} runs", load=small
+    )
+
+
+def test_an_experiment_takes_the_configurations_that_fit_its_cells(tmp_path):
+    config(settings={"dropout": 0.2, "training": {"learning_rate": 0.005, "hide_features": 0.2}}).write(tmp_path)
+    rows = {
+        "ours": Row("dpm-snc"),
+        "gat": Row("dpm-snc", {"backbone": "gat"}),
+        "nothing hidden": Row("dpm-snc", {"training": Training(hide_features=0.0), "dropout": 0.5}),
+        "gcn": Row("gcn"),
+    }
+    before = trial_experiment(rows)
+    after = configured(before, tmp_path)
+
+    def changed(row, dataset):
+        runs = [Run(experiment, dataset, row, 7) for experiment in (before, after)]
+        differ = runs[0].key.path != runs[1].key.path
+        assert differ == (runs[0].key.config != runs[1].key.config)
+        return differ
+
+    assert {(row, d) for row in rows for d in before.datasets if changed(row, d)} == {
+        ("ours", "grid_scattered"),
+        ("nothing hidden", "grid_scattered"),
+    }
+    ours = Run(after, "grid_scattered", "ours", 7).build()
+    assert (ours.seed, ours.dropout, ours.training.hide_features) == (7, 0.2, 0.2)
+    # what the row is about stays, the rest is the search's
+    ablated = Run(after, "grid_scattered", "nothing hidden", 7).build()
+    assert (ablated.dropout, ablated.training.learning_rate, ablated.training.hide_features) == (0.5, 0.005, 0.0)
+
+
+def test_configurations_reach_worker_processes(tmp_path):
+    config(dataset="cora", settings={"training": {"learning_rate": 0.005}}).write(tmp_path)
+    run = Run(configured(registry.find("cora"), tmp_path), "cora", "dpm-snc", 0)
+    sent = pickle.loads(pickle.dumps(run))
+    assert sent.build().training.learning_rate == 0.005 and sent.key == run.key
+
+
+def test_configurations_that_fit_no_row_are_a_mistake(tmp_path):
+    with pytest.raises(InputError, match="no configuration for any row of trial"):
+        configured(trial_experiment({"gcn": Row("gcn")}), tmp_path)
+
+
+def test_reproduce_with_configurations_runs_and_stores_other_runs(noted, tmp_path, monkeypatch, capsys):
+    from dpmsnc.experiments.store import Store
+
+    experiment = replace(trial_experiment({"gcn": Row("gcn")}), datasets=("grid_scattered",))
+    monkeypatch.setitem(registry.EXPERIMENTS, "trial", experiment)
+    config("gcn", "gcn", settings={"lr": 0.005}).write(tmp_path / "configs")
+    words = ["reproduce", "trial", "--results", str(tmp_path / "results")]
+    for more in ([], ["--configs", str(tmp_path / "configs")], ["--configs", str(tmp_path / "configs")]):
+        assert main([*words, *more]) == 0
+    assert noted.fits == [(0, 0.01), (0, 0.005)]
+    assert sorted(d["config"]["lr"] for d in Store(tmp_path / "results").all("trial")) == [0.005, 0.01]
