@@ -123,6 +123,13 @@ def test_wrong_flags_are_said_before_anything_runs(monkeypatch):
         next(workers(ray="auto").execute(plan(TINY)))
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
+def test_a_cluster_that_is_not_there_is_said_at_once(address):
+    pytest.importorskip("ray")
+    with pytest.raises(InputError, match="no Ray cluster at"):
+        next(workers(ray=address).execute(plan(TINY)))
+
+
 class Command:
     """`dpmsnc` as a user runs it, in a process of its own, with the experiment `tiny` whose runs wait."""
 

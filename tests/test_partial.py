@@ -1,5 +1,7 @@
 """Algorithm 1: what may be learned from, what must not, and that stopping is harmless."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -125,3 +127,24 @@ def test_stops_when_validation_no_longer_improves_and_keeps_the_best():
     running.score = lambda share: next(scores)
     running.run()
     assert running.step == 30 and running.best_step == 20 and running.best_accuracy == 0.7
+
+
+def test_a_run_may_begin_with_the_models_own_samples():
+    running = trainer(options=replace(OPTIONS, start_refreshes=0))
+    running.refresh()
+    running.update()
+    assert len(running.buffer.entries) == OPTIONS.samples_per_refresh
+
+
+@pytest.mark.parametrize("gain, adopted", [(0.0, 0.0), (0.009, 0.0), (0.011, 0.1)])
+def test_rounds_are_adopted_only_where_they_gain_a_point(monkeypatch, gain, adopted):
+    running = trainer(adopt="auto")
+    monkeypatch.setattr(running, "score", lambda share: 0.8 + gain * (share > 0))
+    running.evaluate()
+    assert running.adopt == running.best_adopt == adopted
+    assert running.best_accuracy == pytest.approx(0.8 + gain * (adopted > 0))
+
+
+def test_without_validation_there_is_nothing_to_choose_rounds_by(monkeypatch):
+    monkeypatch.setattr("test_partial.VALIDATION", torch.zeros_like(VALIDATION))
+    assert trainer(adopt="auto").shares == [0.0]

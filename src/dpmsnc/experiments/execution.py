@@ -13,6 +13,7 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import tempfile
 import threading
 import traceback
@@ -211,6 +212,7 @@ class RayWorkers(Pool):
             arguments = self._local_arguments()
         self._ray = _import_ray()
         try:
+            _check_answers(self._address)
             self._ray.init(
                 address=self._address,
                 log_to_driver=False,
@@ -218,7 +220,7 @@ class RayWorkers(Pool):
                 runtime_env={"env_vars": ONE_THREAD},
                 **arguments,
             )
-        except (ConnectionError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             raise InputError(f"no Ray cluster at {self._address} ({error}); start one, or name another") from error
         cpus = int(self._ray.cluster_resources().get("CPU", 1))
         self.count = min(cpus, self._limit or cpus)
@@ -263,6 +265,13 @@ def _keep_to_ourselves() -> None:
     if "RAY_AUTH_MODE" not in os.environ:
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+
+
+def _check_answers(address: str) -> None:
+    """Ray itself would try for minutes where nobody listens."""
+    host, _, port = address.rpartition("/")[2].rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def _import_ray() -> Any:

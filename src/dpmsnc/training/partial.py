@@ -130,7 +130,7 @@ class PartialTraining:
         else:
             with self.optimiser.averaged_weights():
                 samples = self.posterior(self.adopt).sample(count, temperature, self.generator)
-            self.buffer.add(samples.T)
+            self.buffer.add(samples.T, guarded=len(self.buffer.entries) > 0)
             frequencies = self.buffer.mean.to(self.start)
             self.believe(frequencies, frequencies, self.skill())
 
