@@ -20,7 +20,8 @@ from dpmsnc.experiments.runner import plan, reproduce
 from dpmsnc.experiments.store import Store
 from tiny_experiments import TINY
 
-DIFFERENT_EACH_TIME = ("cpu_s", "wall_s", "peak_mb", "timestamp")
+# the revision too: a worker asks for it anew, and somebody may have committed in between
+DIFFERENT_EACH_TIME = ("cpu_s", "wall_s", "peak_mb", "timestamp", "revision")
 
 
 def documents(outcomes):
