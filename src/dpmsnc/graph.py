@@ -296,6 +296,6 @@ class Graph:
             from scipy.sparse.csgraph import connected_components
 
             components = connected_components(self.adjacency, directed=False, return_labels=False)
-            return int(components), self.num_nodes - len(np.unique(self.edge_index))
+            return int(components), int((np.diff(self.adjacency.indptr) == 0).sum())
 
         return self.cached("connectivity", count)

@@ -1,9 +1,33 @@
 """The methods the paper compares with, behind the same verbs as `NodeClassifier`; one file per method."""
 
+from dpmsnc.baselines.appnp import APPNP
 from dpmsnc.baselines.base import Baseline
+from dpmsnc.baselines.clgnn import CLGNN
+from dpmsnc.baselines.correct_and_smooth import CorrectAndSmooth
+from dpmsnc.baselines.entropy import EntropySharpening
+from dpmsnc.baselines.g3nn import G3NN
+from dpmsnc.baselines.gcn_lpa import GCNLPA
+from dpmsnc.baselines.gmnn import GMNN
 from dpmsnc.baselines.gnn import GNN
+from dpmsnc.baselines.grand import GRAND
 from dpmsnc.baselines.lp import LabelPropagation
 from dpmsnc.baselines.masked_labels import MaskedLabels
+from dpmsnc.baselines.mlp import MLP
 from dpmsnc.baselines.pta import PTA
 
-__all__ = ["GNN", "PTA", "Baseline", "LabelPropagation", "MaskedLabels"]
+__all__ = [
+    "APPNP",
+    "CLGNN",
+    "G3NN",
+    "GCNLPA",
+    "GMNN",
+    "GNN",
+    "GRAND",
+    "MLP",
+    "PTA",
+    "Baseline",
+    "CorrectAndSmooth",
+    "EntropySharpening",
+    "LabelPropagation",
+    "MaskedLabels",
+]

@@ -16,8 +16,15 @@ from dpmsnc.experiments.table import Table
 DATASETS = ("cora", "citeseer", "pubmed", "amazon_photo", "amazon_computers")
 PLAIN = ("lp", "pta", "gcn", "gat", "gcnii", "sage")
 BACKBONES = ("gcn", "gat", "gcnii")
+STRUCTURED = ("gcn-lpa", "gmnn", "g3nn", "clgnn", "entropy")
 ROWS = {
     **{name: Row(name) for name in PLAIN},
+    "appnp": Row("appnp"),
+    "correct-and-smooth (mlp)": Row("correct-and-smooth", {"backbone": "mlp"}),
+    # the authors' advice for a base that has smoothed its features itself
+    "correct-and-smooth (gcn)": Row("correct-and-smooth", {"backbone": "gcn", "correct": False}),
+    "grand": Row("grand"),
+    **{f"{name} ({backbone})": Row(name, {"backbone": backbone}) for name in STRUCTURED for backbone in ("gcn", "gat")},
     "masked-labels": Row("masked-labels"),
     **{f"dpm-snc ({name})": Row("dpm-snc", {"backbone": name}) for name in BACKBONES},
 }

@@ -11,7 +11,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from dpmsnc.baselines import GNN, PTA, LabelPropagation, MaskedLabels
+from dpmsnc.baselines import (
+    APPNP,
+    CLGNN,
+    G3NN,
+    GCNLPA,
+    GMNN,
+    GNN,
+    GRAND,
+    PTA,
+    Baseline,
+    CorrectAndSmooth,
+    EntropySharpening,
+    LabelPropagation,
+    MaskedLabels,
+)
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.errors import InputError
 from dpmsnc.options import BackboneName
@@ -38,6 +52,11 @@ def _pta(seed: int, **settings: Any) -> PTA:
     return PTA(seed=seed, **settings)
 
 
+def _seeded(kind: Callable[..., Baseline], seed: int, **settings: Any) -> Baseline:
+    """Any baseline that draws random numbers."""
+    return kind(seed=seed, **settings)
+
+
 def _masked_labels(seed: int, **settings: Any) -> MaskedLabels:
     return MaskedLabels(seed=seed, **settings)
 
@@ -60,6 +79,14 @@ METHODS: dict[str, Method] = {
     "sage": Method(partial(_gnn, "sage")),
     "lp": Method(_lp),
     "pta": Method(_pta),
+    "appnp": Method(partial(_seeded, APPNP)),
+    "correct-and-smooth": Method(partial(_seeded, CorrectAndSmooth)),
+    "gcn-lpa": Method(partial(_seeded, GCNLPA)),
+    "gmnn": Method(partial(_seeded, GMNN)),
+    "g3nn": Method(partial(_seeded, G3NN)),
+    "clgnn": Method(partial(_seeded, CLGNN)),
+    "grand": Method(partial(_seeded, GRAND)),
+    "entropy": Method(partial(_seeded, EntropySharpening)),
     "masked-labels": Method(_masked_labels),
     "dpm-snc": Method(_dpm_snc),
     "dpm-snc-paper": Method(_dpm_snc_paper),

@@ -12,8 +12,12 @@ from dpmsnc.experiments.table import Table
 DATASETS = ("grid_scattered", "grid_localized")
 # the paper's 30000 would take about 25 CPU-minutes a seed, these take about 8
 PAPER_STEPS = 4000
+SMALL = {"hidden_channels": 16, "num_layers": 1}
 ROWS = {
-    "gcn": Row("gcn", {"hidden_channels": 16, "num_layers": 1}),
+    "gcn": Row("gcn", SMALL),
+    "gmnn": Row("gmnn", {**SMALL, "sees": "neighbours", "prediction": "p", "draw": "expected"}),
+    "g3nn": Row("g3nn", SMALL),
+    "clgnn": Row("clgnn", {**SMALL, "dropout": 0.0}),
     "masked-labels": Row("masked-labels"),
     "dpm-snc": Row("dpm-snc"),
     "dpm-snc-paper": Row("dpm-snc-paper", {"setting": "synthetic", "steps": PAPER_STEPS}),

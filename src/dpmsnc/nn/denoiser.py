@@ -131,9 +131,9 @@ class Denoiser(nn.Module):
         y_t: Tensor,
         t: Tensor | int,
         context: Context,
-        known: Known | None,
-        generator: torch.Generator | None,
-        watch: Watch | None,
+        known: Known | None = None,
+        generator: torch.Generator | None = None,
+        watch: Watch | None = None,
     ) -> Tensor:
         """`forward` on a batch that is small enough."""
         labels = self.show(y_t, known)

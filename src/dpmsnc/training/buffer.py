@@ -40,5 +40,7 @@ class Buffer:
 
     def summarise(self) -> None:
         """`mean`: class frequencies of each node (nodes, classes)."""
-        counts = torch.nn.functional.one_hot(self.entries, len(self.expected)).sum(dim=0)
+        counts = torch.zeros(len(self.labels), len(self.expected), device=self.labels.device)
+        for entry in self.entries:  # one by one, or the one-hot vectors of all would take more memory than training
+            counts.scatter_add_(1, entry.unsqueeze(1), torch.ones_like(counts[:, :1]))
         self.mean = counts / max(len(self.entries), 1)

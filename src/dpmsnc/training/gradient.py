@@ -40,7 +40,7 @@ def accumulate(
     for part in denoiser.chunks(*eps.shape[:2]):
         seen = encoded if keep is None else encoded * keep[:, part]
         known = None if shown is None else shown.part(part)
-        output = denoiser(presented[:, part], t[..., part], replace(context, encoded=seen), known, generator)
+        output = denoiser.evaluate(presented[:, part], t[..., part], replace(context, encoded=seen), known, generator)
         losses = objective.loss(output, y_0[:, part], eps[:, part], t[..., part])
         loss = (weights[:, part] * losses).sum()
         loss.backward()

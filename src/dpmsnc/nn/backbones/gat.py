@@ -43,19 +43,22 @@ class GATConv(Conv):
     def finish(self, z: Tensor, graph: GraphTensors) -> Tensor:
         edges = Edges.of(graph)
         nodes, batch, channels = z.shape
-        mixed = _Attend.apply(edges, self.attention(z, edges), z.reshape(nodes, batch * self.heads, -1))
+        attention = edges.softmax(self.scores(z, graph))
+        mixed = attend(edges, attention, z.reshape(nodes, batch * self.heads, -1))
         return mixed.view(nodes, batch, channels) + self.bias
 
-    def attention(self, z: Tensor, edges: Edges) -> Tensor:
-        """a_ij of every edge (rows) in every batch entry and head (columns)."""
+    def scores(self, z: Tensor, graph: GraphTensors) -> Tensor:
+        """What the softmax is taken of: a row per edge, a column per batch entry and head."""
+        edges = Edges.of(graph)
         # as one dense product: a sum over each head's few channels would run over a short axis
         scores = z @ torch.cat([_block_columns(self.source), _block_columns(self.target)], dim=1)
         at_source, at_target = (s.flatten(1) for s in scores.split(self.heads, dim=-1))
-        e = nn.functional.leaky_relu(edges.from_source(at_source) + edges.from_target(at_target), NEGATIVE_SLOPE)
-        with torch.no_grad():  # the softmax does not depend on what is subtracted
-            highest = edges.from_target(torch.segment_reduce(e, "max", lengths=edges.in_degree, axis=0))
-        weight = (e - highest).exp()
-        return weight * edges.from_target(edges.to_target(weight).reciprocal())
+        return nn.functional.leaky_relu(edges.from_source(at_source) + edges.from_target(at_target), NEGATIVE_SLOPE)
+
+
+def attend(edges: Edges, attention: Tensor, z: Tensor) -> Tensor:
+    """sum_j a_ij z_j of every field: attention is (edges, fields), z is (nodes, fields, channels)."""
+    return _Attend.apply(edges, attention, z)
 
 
 def _block_columns(vectors: Tensor) -> Tensor:
@@ -92,6 +95,13 @@ class Edges:
     @classmethod
     def of(cls, graph: GraphTensors) -> Edges:
         return graph.graph.cached(f"edges/{graph.device}/{graph.dtype}", lambda: cls(graph))
+
+    def softmax(self, e: Tensor) -> Tensor:
+        """exp(e) of every edge, brought to sum 1 over the edges into each node."""
+        with torch.no_grad():  # the softmax does not depend on what is subtracted
+            highest = self.from_target(torch.segment_reduce(e, "max", lengths=self.in_degree, axis=0))
+        weight = (e - highest).exp()
+        return weight * self.from_target(self.to_target(weight).reciprocal())
 
     def matrix(self, value: Tensor) -> Tensor:
         """The sparse matrix that has `value` on the edges; row i holds the edges into node i."""

@@ -1,0 +1,178 @@
+r"""GCN-LPA: edges have weights of their own, learned so that labels that spread along them arrive where they belong.
+
+Each directed edge, self-loops included, has a parameter w_ij. With Y0 one-hot on the training nodes L and 0 elsewhere,
+
+    A*   = softmax_j(b_ij + w_ij), so that rows sum to 1,
+    T    = (A*)^k Y0,
+    J    = CE_L(Z) + lambda CE_L(T),
+
+where Z are the logits of a network that passes messages along A*, and T is taken for logits too, as in the reference.
+Prediction is by Z; the second term only shapes the edges.
+
+    gcn  every layer multiplies by A*; b_ij = log S_ij with S = D^-1/2 (A + I) D^-1/2, so that at w = 0 it is a GCN with
+         rows scaled to sum 1 (the reference starts at random weights around the plain mean);
+    gat  the attention of every head is softmax_j(e_ij + w_ij), and b = 0, so that at w = 0 it is a GAT. The authors of
+         DPM-SNC pass w in a way that their GAT ignores; here the labels do act on the attention.
+
+Since w decays towards 0, edges that no label tells anything about stay as they were. A node's own label comes back to
+it through its self-loop and along walks there and back, so T_i can be made right by holding on to y_i; with
+`leave_one_out` it is left out of T_i. That takes one column per training node instead of one per class.
+
+Reference: Wang & Leskovec, "Unifying Graph Convolutional Neural Networks and Label Propagation", 2020.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from dpmsnc.baselines.base import Baseline
+from dpmsnc.baselines.descent import descend
+from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.nn.backbones.base import Backbone
+from dpmsnc.nn.backbones.gat import GAT, Edges, GATConv, attend
+from dpmsnc.nn.backbones.gcn import GCN
+from dpmsnc.nn.operator import GraphTensors, Operator, OperatorName
+from dpmsnc.options import ScalingName, check_choices, check_range
+
+
+class GCNLPA(Baseline):
+    """A GCN or GAT with learned edge weights; the prediction that is best on validation nodes is kept.
+
+    Example:
+        >>> from dpmsnc.data.grids import grid_scattered
+        >>> task = grid_scattered(columns=20)
+        >>> GCNLPA(epochs=10).fit(task.graph, validation=task.validation).predict_proba().shape
+        (40, 2)
+    """
+
+    def __init__(
+        self,
+        backbone: Literal["gcn", "gat"] = "gcn",
+        hidden_channels: int = 64,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        propagations: int = 5,
+        label_weight: float = 1.0,
+        leave_one_out: bool = False,
+        lr: float = 0.01,
+        weight_decay: float = 0.001,
+        epochs: int = 300,
+        patience: int = 300,
+        evaluate_every: int = 10,
+        scaling: ScalingName = "unit",
+        seed: int = 0,
+    ) -> None:
+        self.backbone: Literal["gcn", "gat"] = backbone
+        self.hidden_channels = hidden_channels
+        self.num_layers = num_layers
+        self.dropout = dropout
+        self.propagations = propagations
+        self.label_weight = label_weight
+        self.leave_one_out = leave_one_out
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.epochs = epochs
+        self.patience = patience
+        self.evaluate_every = evaluate_every
+        self.scaling: ScalingName = scaling
+        self.seed = seed
+
+    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
+        check_choices(self, type(self).__init__)
+        counts = ("hidden_channels", "num_layers", "propagations", "epochs", "patience", "evaluate_every")
+        check_range(self, **dict.fromkeys(counts, (1, inf)), dropout=(0, 0.99), label_weight=(0, inf))
+        tensors = WeightedGraph(graph, self.scaling, like_gcn=self.backbone == "gcn")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            network = Network(self, tensors, graph.num_classes)
+        generator = torch.Generator().manual_seed(self.seed)
+        nodes = torch.from_numpy(np.flatnonzero(y_train != UNKNOWN))
+        y = torch.from_numpy(y_train)[nodes]
+
+        def loss() -> Tensor:
+            supervised = F.cross_entropy(network(tensors, generator)[nodes], y)
+            if self.label_weight == 0:
+                return supervised
+            T = arrived_labels(tensors.transition, nodes, y, graph.num_classes, self.propagations, self.leave_one_out)
+            return supervised + self.label_weight * F.cross_entropy(T, y)
+
+        return descend(
+            loss,
+            lambda: network(tensors).softmax(dim=1),
+            torch.optim.Adam([*network.parameters(), tensors.w], lr=self.lr, weight_decay=self.weight_decay),
+            y_validation,
+            self.epochs,
+            self.patience,
+            self.evaluate_every,
+        )
+
+
+class WeightedGraph(GraphTensors):
+    """A graph whose edges have weights that are learned; every operator of it is A*."""
+
+    def __init__(self, graph: Graph, scaling: ScalingName, like_gcn: bool) -> None:
+        super().__init__(graph, scaling, torch.device("cpu"), torch.float32)
+        self.edges = Edges.of(self)
+        self.w = torch.zeros(len(self.edges.column), 1, requires_grad=True)
+        # both are sorted by row and then by column, so the entries of S stand in the order of the edges
+        self.b = super().operator("gcn").matrix.values().log().unsqueeze(1) if like_gcn else torch.zeros_like(self.w)
+
+    @property
+    def transition(self) -> Transition:
+        return Transition(self.edges, self.edges.softmax(self.b + self.w))
+
+    def operator(self, name: OperatorName) -> Operator:
+        return self.transition
+
+
+class Transition(Operator):
+    """A*: a product with a matrix that has a gradient of its own, on the edges."""
+
+    def __init__(self, edges: Edges, value: Tensor) -> None:
+        self.edges, self.value = edges, value
+
+    def __call__(self, h: Tensor) -> Tensor:
+        return attend(self.edges, self.value, h.reshape(len(h), 1, -1)).view(h.shape)
+
+
+class WeightedGATConv(GATConv):
+    def scores(self, z: Tensor, graph: GraphTensors) -> Tensor:
+        assert isinstance(graph, WeightedGraph)
+        return super().scores(z, graph) + graph.w
+
+
+class WeightedGAT(GAT):
+    conv = WeightedGATConv
+
+
+class Network(nn.Module):
+    """A backbone on the weighted graph, and a linear head."""
+
+    def __init__(self, options: GCNLPA, graph: WeightedGraph, num_classes: int) -> None:
+        super().__init__()
+        kind: type[Backbone] = GCN if options.backbone == "gcn" else WeightedGAT
+        self.backbone = kind(graph.num_features, options.hidden_channels, options.num_layers, dropout=options.dropout)
+        self.head = nn.Linear(options.hidden_channels, num_classes)
+
+    def forward(self, graph: WeightedGraph, generator: torch.Generator | None = None) -> Tensor:
+        return self.head(self.backbone(self.backbone.encode(graph), graph, generator=generator).squeeze(1))
+
+
+def arrived_labels(
+    transition: Transition, nodes: Tensor, y: Tensor, num_classes: int, propagations: int, leave_one_out: bool
+) -> Tensor:
+    """T on the training `nodes`, whose labels are `y`; with `leave_one_out`, without what a node gets from itself."""
+    Y = F.one_hot(y, num_classes).float()
+    start = torch.eye(len(nodes)) if leave_one_out else Y
+    T = torch.zeros(transition.edges.num_nodes, start.shape[1]).index_copy(0, nodes, start)
+    for _ in range(propagations):
+        T = transition(T)
+    T = T[nodes]
+    return (T - torch.diag(T.diag())) @ Y if leave_one_out else T

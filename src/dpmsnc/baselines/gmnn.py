@@ -1,0 +1,225 @@
+r"""GMNN: a network on features and a network on labels teach each other in turn.
+
+A Markov network over labels is learned by variational EM. q(y_i | x) is a plain GNN; p(y_i | y_N(i)) is a GCN that is
+shown the labels of the graph in place of features. q is trained on the known labels first; then, in every round,
+
+    M-step   Y = labels drawn from softmax(log q / tau), one-hot, with known labels in their place;
+             p learns to give Y from Y, by cross-entropy on all nodes;
+    E-step   T = p(. | Y), with known labels in their place;
+             q learns to give T, by cross-entropy on all nodes.
+
+One draw serves a whole M-step. Instead of a draw, Y may be the most probable labels ("max") or softmax(log q / tau)
+itself ("expected"). Networks and optimisers go on from round to round; pre-training ends with the weights, and the
+state of the optimiser, that were best on validation nodes.
+
+The reference, and the authors of DPM-SNC, let p see node i's own label too, through self-loops ("neighbourhood");
+dropout of its input keeps p from copying it. With "neighbours" p is what the formula says: one layer, which takes the
+mean over neighbours without the node itself. In both cases p is a GCN, whatever the backbone of q.
+
+The prediction is q's. Where nodes have no features q cannot tell them apart, but p can, by the known labels around
+them: `prediction="p"`. The prediction that is best on validation nodes is kept, from all rounds but not from
+pre-training.
+
+Reference: Qu et al., "GMNN: Graph Markov Neural Networks", ICML 2019.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from math import inf
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from dpmsnc.baselines.base import Baseline, one_hot
+from dpmsnc.baselines.descent import take_step
+from dpmsnc.baselines.pta import Selection
+from dpmsnc.graph import Graph
+from dpmsnc.nn.backbones import BACKBONES
+from dpmsnc.nn.backbones.base import Backbone
+from dpmsnc.nn.backbones.gcn import GCN, GCNConv
+from dpmsnc.nn.operator import GraphTensors, Operator
+from dpmsnc.nn.thinning import Thinning
+from dpmsnc.options import BackboneName, ScalingName, check_choices, check_range
+
+DrawName = Literal["sample", "max", "expected"]
+P_LAYERS = 2
+
+
+class GMNN(Baseline):
+    """Graph Markov neural network with any backbone for q.
+
+    Example:
+        >>> from dpmsnc.data.grids import grid_scattered
+        >>> task = grid_scattered(columns=20)
+        >>> GMNN(pretraining=10, epochs=10).fit(task.graph, validation=task.validation).predict_proba().shape
+        (40, 2)
+    """
+
+    def __init__(
+        self,
+        backbone: BackboneName = "gcn",
+        hidden_channels: int = 64,
+        num_layers: int = 2,
+        dropout: float = 0.5,
+        input_dropout: float = 0.5,
+        temperature: float = 0.1,
+        draw: DrawName = "sample",
+        sees: Literal["neighbourhood", "neighbours"] = "neighbourhood",
+        prediction: Literal["q", "p"] = "q",
+        rounds: int = 1,
+        pretraining: int = 200,
+        epochs: int = 100,
+        lr: float = 0.01,
+        weight_decay: float = 0.001,
+        evaluate_every: int = 5,
+        scaling: ScalingName = "unit",
+        seed: int = 0,
+    ) -> None:
+        self.backbone: BackboneName = backbone
+        self.hidden_channels = hidden_channels
+        self.num_layers = num_layers
+        self.dropout = dropout
+        self.input_dropout = input_dropout
+        self.temperature = temperature
+        self.draw: DrawName = draw
+        self.sees: Literal["neighbourhood", "neighbours"] = sees
+        self.prediction: Literal["q", "p"] = prediction
+        self.rounds = rounds
+        self.pretraining = pretraining
+        self.epochs = epochs
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.evaluate_every = evaluate_every
+        self.scaling: ScalingName = scaling
+        self.seed = seed
+
+    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
+        self._check_settings()
+        Y0 = torch.from_numpy(one_hot(y_train, graph.num_classes)).float()
+        labelled = Y0.any(dim=1)
+        q, p = self._networks(GraphTensors.of(graph, self.scaling), graph.num_classes)
+        self._pretrain(q, Y0, labelled, y_validation)
+        selection = Selection(y_validation, self.rounds * self.epochs)
+        for _ in range(self.rounds):
+            drawn = draw_labels(q.predict(), self.temperature, self.draw, q.generator)
+            Y = torch.where(labelled[:, None], Y0, drawn)
+            p.look_at(Y)
+            for z in p.learn(Y, self.epochs, self.evaluate_every):
+                if self.prediction == "p":
+                    is_best(selection, z)
+            T = torch.where(labelled[:, None], Y0, p.predict())
+            for z in q.learn(T, self.epochs, self.evaluate_every):
+                if self.prediction == "q":
+                    is_best(selection, z)
+        assert selection.z is not None
+        return selection.z.double().numpy()
+
+    def _check_settings(self) -> None:
+        check_choices(self, type(self).__init__)
+        counts = ("hidden_channels", "num_layers", "rounds", "pretraining", "epochs", "evaluate_every")
+        check_range(self, **dict.fromkeys(counts, (1, inf)), temperature=(1e-3, inf))
+        check_range(self, dropout=(0, 0.99), input_dropout=(0, 0.99))
+
+    def _networks(self, tensors: GraphTensors, num_classes: int) -> tuple[Learner, Learner]:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            of_x = BACKBONES[self.backbone](
+                tensors.num_features, self.hidden_channels, self.num_layers, dropout=self.dropout
+            )
+            kind, layers = (GCN, P_LAYERS) if self.sees == "neighbourhood" else (Neighbours, 1)
+            of_y = kind(num_classes, self.hidden_channels, layers, dropout=self.dropout)
+            q, p = (Network(backbone, self.hidden_channels, num_classes) for backbone in (of_x, of_y))
+        generator = torch.Generator().manual_seed(self.seed)
+        learners = tuple(Learner(network, tensors, generator, self) for network in (q, p))
+        learners[0].look_at(tensors.x)
+        return learners[0], learners[1]
+
+    def _pretrain(self, q: Learner, Y0: Tensor, labelled: Tensor, y_validation: NDArray[np.int64]) -> None:
+        selection = Selection(y_validation, self.pretraining)
+        best = q.state()
+        for z in q.learn(Y0, self.pretraining, self.evaluate_every, only=labelled):
+            if is_best(selection, z):
+                best = q.state()
+        q.restore(best)
+
+
+class Neighbours(Backbone):
+    """Every node takes the mean over its neighbours, and nothing of its own."""
+
+    class MeanConv(GCNConv):
+        operator = "mean"
+
+    conv = MeanConv
+
+
+class Network(nn.Module):
+    """A backbone and a linear head, on any input: features for q, labels for p."""
+
+    def __init__(self, backbone: Backbone, hidden_channels: int, num_classes: int) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.head = nn.Linear(hidden_channels, num_classes)
+
+    def forward(self, x: Tensor | Operator, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
+        encoded = self.backbone.convs[0].encode(x, graph).unsqueeze(1)
+        return self.head(self.backbone(encoded, graph, generator=generator).squeeze(1))
+
+
+class Learner:
+    """One of the two networks with its optimiser and what it looks at."""
+
+    def __init__(self, network: Network, graph: GraphTensors, generator: torch.Generator, options: GMNN) -> None:
+        self.network, self.graph, self.generator = network, graph, generator
+        self.input_dropout = options.input_dropout
+        self.optimiser = torch.optim.Adam(network.parameters(), lr=options.lr, weight_decay=options.weight_decay)
+
+    def look_at(self, x: Tensor | Operator) -> None:
+        """From now on, predict from this input, a row per node."""
+        self.thin = Thinning(x)
+
+    def learn(self, target: Tensor, epochs: int, evaluate_every: int, only: Tensor | None = None) -> Iterator[Tensor]:
+        """Train towards class probabilities, of all nodes or of some, and yield predictions from time to time."""
+        nodes = slice(None) if only is None else only
+        for epoch in range(1, epochs + 1):
+            x = self.thin(self.input_dropout, self.generator)
+            logits = self.network(x, self.graph, self.generator)
+            take_step(self.optimiser, F.cross_entropy(logits[nodes], target[nodes]))
+            if epoch % evaluate_every == 0 or epoch == epochs:
+                yield self.predict()
+
+    def predict(self) -> Tensor:
+        with torch.no_grad():
+            return self.network(self.thin.x, self.graph).softmax(dim=1)
+
+    def state(self) -> tuple[dict, dict]:
+        return copy.deepcopy((self.network.state_dict(), self.optimiser.state_dict()))
+
+    def restore(self, state: tuple[dict, dict]) -> None:
+        self.network.load_state_dict(state[0])
+        self.optimiser.load_state_dict(state[1])
+
+
+def draw_labels(q: Tensor, temperature: float, draw: DrawName, generator: torch.Generator) -> Tensor:
+    """Labels of every node as rows: one-hot, or probabilities where they are expected."""
+    sharpened = (q.log() / temperature).softmax(dim=1)
+    if draw == "expected":
+        return sharpened
+    chosen = (
+        sharpened.argmax(dim=1) if draw == "max" else torch.multinomial(sharpened, 1, generator=generator).squeeze(1)
+    )
+    return F.one_hot(chosen, q.shape[1]).to(q.dtype)
+
+
+def is_best(selection: Selection, z: Tensor) -> bool:
+    """Take note of a prediction: whether it is the best so far, or the last, where there is nothing to choose by."""
+    if selection.possible:
+        selection.goes_on(z)
+    else:
+        selection.z = z
+    return selection.z is z
