@@ -226,7 +226,7 @@ def sharpened(q: Tensor, temperature: float) -> Tensor:
     """q^{1/tau}, brought to sum 1.
 
     Example:
-        >>> sharpened(torch.tensor([[0.2, 0.4]]), 0.5).tolist()
+        >>> sharpened(torch.tensor([[0.2, 0.4]]), 0.5).numpy().round(3).tolist()
         [[0.20000000298023224, 0.800000011920929]]
     """
     return (q.log() / temperature).softmax(dim=1)

@@ -57,8 +57,8 @@ class CorrectAndSmooth(Baseline):
         autoscale: bool = True,
         scale: float = 1.0,
         lr: float = 0.01,
-        weight_decay: float = 0.005,
-        epochs: int = 500,
+        weight_decay: float = 0.001,
+        epochs: int = 300,
         scaling: ScalingName = "unit",
         seed: int = 0,
     ) -> None:

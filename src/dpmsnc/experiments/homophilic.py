@@ -33,6 +33,7 @@ NOTES = (
     "sub-acc: share of test nodes that are right together with all their neighbours, by the model's own labels.",
     "worst: accuracy of the worst seed; last: mean accuracy at the last checkpoint. CPU s: fit and prediction.",
     "Without --configs, ours are at their defaults on every data set; the paper searched per method and data set.",
+    "correct-and-smooth (gcn): the gcn of this table, smoothed only; (mlp): corrected and smoothed.",
     "masked-labels: the same network, training and progressive rounds as dpm-snc (gcn), without diffusion.",
 )
 

@@ -26,6 +26,7 @@ EXTRA = {"worst": worst, "last": last, "fall": fall, "CPU s": cpu}
 NOTES = (
     "worst: the worst seed; last: the mean at the last checkpoint; fall: the largest fall of validation accuracy after",
     "it first came within a point of its best. CPU s: fit and prediction.",
+    "gmnn: predicts by its network on neighbours' labels, as nodes without features are all alike to the other one.",
     "masked-labels: the same network, training and progressive rounds as dpm-snc, without diffusion.",
     f"dpm-snc-paper: the paper's settings, but {PAPER_STEPS} training steps instead of 30000.",
 )

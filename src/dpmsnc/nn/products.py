@@ -13,13 +13,14 @@ import torch
 from torch import Tensor
 
 
-def combine(encoded: Tensor, spread: Tensor, weight: Tensor, shift: Tensor) -> Tensor:
+def combine(encoded: Tensor, spread: Tensor, weight: Tensor, shift: Tensor, reuse: bool = False) -> Tensor:
     """encoded + spread @ weight + shift: from few channels to many.
 
-    `spread` is (nodes, batch, few); `encoded` and `shift` broadcast to (nodes, batch, many).
+    `spread` is (nodes, batch, few); `encoded` and `shift` broadcast to (nodes, batch, many). Where no gradient is asked
+    for, `reuse` allows the result to be written over `encoded`, which then has its full size.
     """
     if not torch.is_grad_enabled():
-        return _combine(encoded, spread, weight, shift)
+        return _combine(encoded, spread, weight, shift, reuse)
     return _Combine.apply(encoded, spread, weight, shift)
 
 
@@ -35,8 +36,8 @@ def narrow(h: Tensor, weight: Tensor) -> Tensor:
     return (weight @ h.flatten(0, -2).T).T.contiguous().view(*h.shape[:-1], -1)
 
 
-def _combine(encoded: Tensor, spread: Tensor, weight: Tensor, shift: Tensor) -> Tensor:
-    z = encoded + shift
+def _combine(encoded: Tensor, spread: Tensor, weight: Tensor, shift: Tensor, reuse: bool = False) -> Tensor:
+    z = encoded.add_(shift) if reuse else encoded + shift
     if z.shape[:2] != spread.shape[:2]:
         z = z.expand(*spread.shape[:2], -1).contiguous()
     z.view(-1, z.shape[-1]).addmm_(spread.flatten(0, 1), weight)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from dpmsnc.nn.dropout import relu_dropout
 from dpmsnc.nn.operator import GraphTensors, Operator
-from dpmsnc.nn.products import combine, narrow
+from dpmsnc.nn.products import combine
 from dpmsnc.nn.reach import Reach, Watch
 
 
@@ -37,11 +37,16 @@ class Conv(nn.Module):
         return self.lift(h, self.weight[: self.in_channels], graph)
 
     def forward(
-        self, encoded: Tensor, spread: Tensor | None, graph: GraphTensors, time: Tensor | None = None
+        self,
+        encoded: Tensor,
+        spread: Tensor | None,
+        graph: GraphTensors,
+        time: Tensor | None = None,
+        reuse: bool = False,
     ) -> Tensor:
-        """The layer's output plus `time`, a new tensor, from the encoded h and the spread labels."""
+        """The layer's output plus `time` from the encoded h, which may be written over (`reuse`), and the labels."""
         if spread is not None:
-            encoded = combine(encoded, spread, self.label_weight, encoded.new_zeros(()))
+            encoded = combine(encoded, spread, self.label_weight, encoded.new_zeros(()), reuse)
         z = self.finish(encoded, graph)
         return z if time is None else z.add_(time)
 
@@ -84,10 +89,15 @@ class Additive(Conv):
         self.bias = nn.Parameter(torch.zeros(out_channels))
 
     def forward(
-        self, encoded: Tensor, spread: Tensor | None, graph: GraphTensors, time: Tensor | None = None
+        self,
+        encoded: Tensor,
+        spread: Tensor | None,
+        graph: GraphTensors,
+        time: Tensor | None = None,
+        reuse: bool = False,
     ) -> Tensor:
         shift = self.bias if time is None else self.bias + time
-        return encoded + shift if spread is None else combine(encoded, spread, self.label_weight, shift)
+        return encoded + shift if spread is None else combine(encoded, spread, self.label_weight, shift, reuse)
 
 
 class Backbone(nn.Module):
@@ -132,7 +142,7 @@ class Backbone(nn.Module):
         for layer, conv in enumerate(self.convs):
             if layer:
                 encoded = conv.encode(h, graph)  # type: ignore[has-type]  # noqa: F821
-            h = self.leave(conv(encoded, spread, graph, time), generator)
+            h = self.leave(conv(encoded, spread, graph, time, reuse=layer > 0), generator)
             if watch is not None:
                 watch.see(layer, h)
         return h
@@ -146,7 +156,7 @@ class Backbone(nn.Module):
         by_spread = grad.new_zeros(len(watch.reach.nodes(0)), grad.shape[1], len(self.convs[0].label_weight))
         for layer, conv in reversed(list(enumerate(self.convs))):
             grad = torch.ops.aten.threshold_backward(grad, watch.hidden(layer), 0)
-            by_spread[: len(grad)] += narrow(grad, conv.label_weight)
+            by_spread[: len(grad)] += grad @ conv.label_weight.T
             if layer:
                 grad = conv.unlift(grad, watch.reach, layer)
         return self.convs[0].unspread(by_spread, watch.reach)
