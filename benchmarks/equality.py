@@ -53,7 +53,7 @@ def both_samples(problem: Problem, steps: int | None) -> tuple[Tensor, Tensor]:
     replay = iter(drawn)
 
     def stacked(like: Tensor) -> Tensor:
-        z = next(replay)
+        z = next(replay).clone()  # drawn in inference mode, which autograd would refuse
         if len(z) < len(problem.train):  # for the projection the package draws noise on known nodes only
             everywhere = z.new_zeros(len(problem.train), *z.shape[1:])
             everywhere[problem.train] = z
