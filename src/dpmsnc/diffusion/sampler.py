@@ -51,8 +51,8 @@ class Noise:
     def __call__(self, like: Tensor) -> Tensor:
         if self.temperature == 0:
             return torch.zeros_like(like)
-        z = torch.randn(like.shape, generator=self.generator, dtype=like.dtype)
-        return self.temperature * z.to(like.device)
+        z = torch.randn(like.shape, generator=self.generator, dtype=like.dtype).to(like.device)
+        return z if self.temperature == 1 else z.mul_(self.temperature)
 
     def gumbel(self, like: Tensor) -> Tensor:
         """Gumbel draws on the same scale: log p + gumbel has its maximum at a draw from p^(1/tau)."""
