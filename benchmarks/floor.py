@@ -34,7 +34,7 @@ class Products:
 
     def dense(self, rows: int, inner: int, columns: int) -> None:
         """rows x inner times inner x columns, written whichever way round is faster."""
-        if 2 * columns < inner:
+        if columns < 16 < inner:
             self._product(self.place("b", columns, inner), self.place("a", rows, inner).T)
         else:
             self._product(self.place("a", rows, inner), self.place("b", inner, columns))

@@ -268,3 +268,8 @@ def test_a_misspelt_condition_is_not_taken_for_the_other(fitted):
 def test_a_graph_without_a_question_is_refused():
     with pytest.raises(InputError, match="nothing is left to predict"):
         quick().fit(cyclic_grid(20), validation=None)
+
+
+def test_no_samples_are_refused_in_words(fitted):
+    with pytest.raises(InputError, match="at least 1"):
+        fitted.sample(0)

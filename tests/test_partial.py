@@ -136,7 +136,7 @@ def test_a_run_may_begin_with_the_models_own_samples():
     assert len(running.buffer.entries) == OPTIONS.samples_per_refresh
 
 
-@pytest.mark.parametrize("gain, adopted", [(0.0, 0.0), (0.009, 0.0), (0.011, 0.1)])
+@pytest.mark.parametrize("gain, adopted", [(0.0, 0.0), (0.009, 0.0), (0.01, 0.1)])
 def test_rounds_are_adopted_only_where_they_gain_a_point(monkeypatch, gain, adopted):
     running = trainer(adopt="auto")
     monkeypatch.setattr(running, "score", lambda share: 0.8 + gain * (share > 0))

@@ -7,6 +7,7 @@ from dpmsnc.diffusion.guidance import Guided
 from dpmsnc.diffusion.objective import Objective
 from dpmsnc.diffusion.sampler import Ancestral, Noise
 from dpmsnc.diffusion.schedule import Schedule
+from dpmsnc.nn.backbones.gat import Edges
 from dpmsnc.nn.denoiser import Denoiser, Known
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.nn.reach import Reach
@@ -100,3 +101,28 @@ def test_samples_known_on_different_nodes_are_each_pulled_by_their_own():
         y_s, _ = step(lambda y, t: posterior.estimate(y, t, None, pull.watch()), part, 5, 4, Noise(0.0, None))  # noqa: B023
         found.append(y_s)
     torch.testing.assert_close(found[0], torch.cat(found[1:], dim=1))
+
+
+@pytest.mark.parametrize("backbone", ["gcn", "sage"])
+def test_with_no_label_known_guided_samples_are_plain_samples(backbone):
+    torch.manual_seed(0)
+    graph = random_graph()
+    denoiser = Denoiser(backbone, graph.num_features, CLASSES, 8).double().requires_grad_(False)
+    context = denoiser.settle(GraphTensors.of(graph, dtype=torch.float64), 10)
+    posterior = Posterior(denoiser, Objective(Schedule(10)), context, labelled(graph, []), Sampling(steps=5))
+    assert posterior.sample(2, 1.0, torch.Generator().manual_seed(0)).shape == (graph.num_nodes, 2)
+
+
+@pytest.mark.parametrize("backbone", ["gcn", "gat"])
+def test_what_sampling_caches_can_be_trained_with(backbone):
+    torch.manual_seed(0)
+    graph = random_graph()
+    tensors = GraphTensors.of(graph)
+    denoiser = Denoiser(backbone, graph.num_features, CLASSES, 8)
+    with torch.inference_mode():
+        denoiser(torch.zeros(graph.num_nodes, 1, CLASSES), 3, denoiser.encode(tensors))
+    if backbone == "gcn":
+        assert not tensors.operator("gcn").matrix.is_inference()
+    else:
+        edges = Edges.of(tensors)
+        assert not any(part.is_inference() for part in (edges.column, edges.row_start, edges.reverse))

@@ -185,7 +185,7 @@ class NodeClassifier:
             known: Labels revealed after training (a dict id -> class, or a Series): conditioned on at once, no refit.
             condition_on: "known" uses every label the graph has; "train" only those trained on, as in the tables.
             own: Answer with the model's own opinion on known nodes too.
-            callback: Called as `callback(t, y_t, estimate)` at every step of the reverse process.
+            callback: Called as `callback(t, y_t, estimate)` at every step of the reverse process; clone what you keep.
         """
         labels = self._labels(1, self.sampling.temperature, known, condition_on, None, own, callback)
         return self.graph_.decode(labels[0])
@@ -367,6 +367,8 @@ class NodeClassifier:
     ) -> NDArray[np.int64]:
         """Joint labellings (num_samples, nodes) as class indices."""
         self._check_fitted()
+        if num_samples < 1:
+            raise InputError(f"num_samples must be at least 1, got {num_samples}")
         posterior = self._posterior(self._conditioned(known, condition_on))
         generator = self._generator(self.seed if seed is None else seed)
         labels = posterior.sample(num_samples, temperature, generator, callback, own=own)

@@ -79,7 +79,7 @@ class Posterior:
                 callback(t, y_t, estimate)
 
         y = self.run(known, num_samples, noise, record)
-        return y, (estimates.amax(dim=-1) / count).clone()
+        return y, estimates.amax(dim=-1) / count
 
     def run(self, known: Known, num_samples: int, noise: Noise, callback: Callback | None) -> Tensor:
         """One reverse process, and its last y."""
@@ -108,11 +108,13 @@ class Posterior:
     def step(self, known: Known, pull: Pull | None) -> Step:
         blank = self.objective.process == "blank"
         step = STEPS["independent" if blank else self.sampling.method](self.objective.schedule)
-        return step if self.denoiser.shows_known else Guided(step, known, self.sampling.guidance, pull)
+        if self.denoiser.shows_known or not bool(known.mask.any()):
+            return step
+        return Guided(step, known, self.sampling.guidance, pull)
 
     def pull(self, known: Known) -> Pull | None:
         """The gradient of guidance, where the network knows a shorter way to it than autograd."""
-        if not self.denoiser.goes_back or self.sampling.guidance.strength == 0:
+        if not self.denoiser.goes_back or self.sampling.guidance.strength == 0 or not bool(known.mask.any()):
             return None
         return Pull(self.denoiser, self.objective, self.context.graph, known)
 

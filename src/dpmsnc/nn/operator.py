@@ -120,7 +120,8 @@ class GraphTensors:
     def operator(self, name: OperatorName) -> Operator:
         """The operator of that name: a key of `MATRICES`."""
         if name not in self._operators:
-            self._operators[name] = Operator(MATRICES[name](self.graph.adjacency), self.device, self.dtype)
+            with torch.inference_mode(False):  # made while sampling, they must still serve training
+                self._operators[name] = Operator(MATRICES[name](self.graph.adjacency), self.device, self.dtype)
         return self._operators[name]
 
     @functools.cached_property

@@ -235,7 +235,7 @@ class PartialTraining:
         """Validation accuracy of the averaged weights, conditioned on training labels alone; keep the best."""
         scores = {share: self.score(share) for share in self.shares}
         best = max(scores, key=lambda share: scores[share])
-        helped = scores[best] >= scores[self.shares[0]] + WORTH_ADOPTING
+        helped = scores[best] > scores[self.shares[0]] + WORTH_ADOPTING - 1e-6  # scores are rounded
         self.adopt = best if helped else self.shares[0]
         self.give_up_progressive(scores, helped)
         accuracy = scores[self.adopt]

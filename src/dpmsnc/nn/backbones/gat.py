@@ -94,7 +94,8 @@ class Edges:
 
     @classmethod
     def of(cls, graph: GraphTensors) -> Edges:
-        return graph.graph.cached(f"edges/{graph.device}/{graph.dtype}", lambda: cls(graph))
+        with torch.inference_mode(False):  # made while sampling, they must still serve training
+            return graph.graph.cached(f"edges/{graph.device}/{graph.dtype}", lambda: cls(graph))
 
     def softmax(self, e: Tensor) -> Tensor:
         """exp(e) of every edge, brought to sum 1 over the edges into each node."""
