@@ -111,7 +111,7 @@ def write(path: Path, measured: dict[str, Entry]) -> None:
 def main(arguments: Iterable[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
     parser.add_argument("--cases", nargs="+", default=["*"], metavar="PATTERN", help="such as 'cora/gcn/*'")
-    parser.add_argument("--repeats", type=int, default=15, help="at most so many; the median counts")
+    parser.add_argument("--repeats", type=int, default=15, help="at most so many; the fastest counts")
     parser.add_argument("--check", action="store_true", help="compare with the recorded ratios, write nothing")
     options = parser.parse_args(None if arguments is None else list(arguments))
     cases = chosen(options.cases)
