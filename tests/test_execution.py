@@ -124,6 +124,46 @@ def test_wrong_flags_are_said_before_anything_runs(monkeypatch):
         next(workers(ray="auto").execute(plan(TINY)))
 
 
+class FakeRay:
+    """Notes what it is started with and how its folder is kept."""
+
+    def __init__(self, version="2.52.0"):
+        self.__version__, self.started, self.mode = version, {}, 0
+
+    def init(self, **arguments):
+        self.started = arguments
+        self.mode = Path(arguments["_temp_dir"]).parent.stat().st_mode & 0o777
+        raise OSError("enough")
+
+    def shutdown(self):
+        pass
+
+
+@pytest.fixture
+def quiet(monkeypatch):
+    """Keeps what a local Ray is told through the environment from the other tests."""
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_USAGE_STATS_ENABLED"):
+        monkeypatch.setenv(name, "")
+        os.environ.pop(name)
+
+
+@pytest.mark.parametrize("version", ["2.51.2", "2.9.0", "1.13.0"])
+def test_a_ray_that_knows_no_token_is_refused_on_this_machine(version, quiet, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", FakeRay(version))
+    with pytest.raises(InputError, match=f"Ray {version} would let others in"):
+        next(workers(ray="local").execute(plan(TINY)))
+
+
+def test_nobody_else_enters_the_folder_of_a_local_ray(quiet, monkeypatch):
+    ray = FakeRay()
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    with pytest.raises(InputError, match="enough"):
+        next(workers(ray="local").execute(plan(TINY)))
+    folder = Path(ray.started["_temp_dir"])
+    assert ray.mode == 0o700 and folder.parent.parent == Path(tempfile.gettempdir()) and len(folder.name) == 1
+    assert not folder.parent.exists() and len(os.environ["RAY_AUTH_TOKEN"]) == 64
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
 def test_a_cluster_that_is_not_there_is_said_at_once(address):
     pytest.importorskip("ray")

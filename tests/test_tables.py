@@ -11,6 +11,7 @@ from dpmsnc.cli import main
 from dpmsnc.data import benchmarks
 from dpmsnc.experiments import comparison, datasets, methods, registry, stored
 from dpmsnc.experiments.comparison import compare, welch
+from dpmsnc.experiments.configs import Config
 from dpmsnc.experiments.methods import Method
 from dpmsnc.experiments.paper import FIGURES, TABLES, published
 from dpmsnc.experiments.run import Experiment, Row, Run
@@ -36,6 +37,7 @@ def document(run, accuracy, version=None, last=None, drop=()):
         "metrics": {"selected": scores, "last": last and {**scores, "accuracy": last}},
         "stability": None,
         "cpu_s": 3.0,
+        "timestamp": "2026-01-01T00:00:00+00:00",
     }
 
 
@@ -183,6 +185,24 @@ def test_a_run_from_before_an_option_was_added_is_older(results):
     assert ["cora", "lp", "-"] in [row[:3] for row in table.rows]
 
 
+def test_a_run_without_an_option_is_only_one_of_its_default(results, monkeypatch):
+    rows = {"slow": Row("gcn"), "fast": Row("gcn", {"lr": 0.123})}
+    own = Experiment("own", ("cora",), rows, (0,), lambda runs: Table("t", ["a"], [[run["row"]] for run in runs]))
+    monkeypatch.setitem(registry.EXPERIMENTS, "own", own)
+    Store(results).put(document(run("slow", 0, experiment="own"), 0.5, drop=("lr",)))
+    assert Stored.of(own, results).older == {("cora", "slow"): [0]}
+    assert [document["row"] for document in Stored.of(own, results).documents] == ["slow"]
+
+
+@pytest.mark.parametrize("newest", ["lr", "patience"])
+def test_of_several_older_runs_the_newest_is_shown(results, newest):
+    for name in ("lr", "patience"):
+        time = f"2026-02-0{2 if name == newest else 1}T00:00:00+00:00"
+        made = document(run("pta", 0), 0.8 if name == newest else 0.6, drop=(name,))
+        Store(results).put(made | {"timestamp": time})
+    assert ["cora", "pta†", "80.0"] in [row[:3] for row in shown(results).rows]
+
+
 def test_seeds_beyond_the_experiments_own_count(results):
     Store(results).put(document(run("gcn", 17), 0.9))
     assert next(row for row in shown(results).rows if row[:2] == ["cora", "gcn"])[-1] == "11 (10)"
@@ -282,6 +302,18 @@ def test_the_report_is_one_escaped_page_with_tables_and_figures(results, monkeyp
     assert not re.search(r"<script|@import|url\(", html) and page.texts.count(evil) == 3
     assert "Table 2: homophilic graphs, 20 training labels a class" in page.texts and "80.9±0.6" in page.texts
     assert "Table 1" not in html and 'content="width=device-width' in html
+
+
+def test_a_report_shows_experiments_without_a_configuration_at_their_defaults(results, monkeypatch, tmp_path, capsys):
+    own = Experiment("own", ("grid_scattered",), {"lp": Row("lp")}, (0,), lambda runs: Table("t", ["a"], [["b"]]))
+    monkeypatch.setitem(registry.EXPERIMENTS, "own", own)
+    Config("lp", None, "grid_scattered", {"alpha": 0.123}, 0.9, 0.8, 20, [100]).write(tmp_path / "configs")
+    words = ["report", "--results", str(results), "--out", str(tmp_path / "page.html"), "--configs"]
+    assert main([*words, str(tmp_path / "configs")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "80.9±0.6" in page and f"reproduce homophilic --results {results} --configs" not in page
+    assert main([*words, str(tmp_path / "another")]) == 2
+    assert "another has no configuration for any row of" in capsys.readouterr().err
 
 
 def test_a_report_of_nothing_is_not_written(tmp_path, capsys):

@@ -254,6 +254,9 @@ def test_a_configuration_comes_back_as_an_estimator(tmp_path):
         (json.dumps({**vars(config(settings={"depth": 3})), "versions": {}}), "does not take the settings"),
         (json.dumps({**vars(config(settings={"training": {"steps": -1}})), "versions": {}}), "steps must be at least"),
         (json.dumps({**vars(config(settings={"dropout": "much"})), "versions": {}}), "does not take the settings"),
+        (json.dumps({**vars(config(settings={"start": {"x": 1}})), "versions": {}}), "start is not a group"),
+        (json.dumps({**vars(config(settings={"backbone": {"x": 1}})), "versions": {}}), "sets backbone"),
+        (json.dumps({**vars(config(settings={"seed": 4, "backbone": "gat"})), "versions": {}}), "sets seed, backbone"),
     ],
 )
 def test_a_bad_configuration_is_refused_by_fit(text, message, tmp_path, capsys):
@@ -304,8 +307,9 @@ def test_an_experiment_takes_the_configurations_that_fit_its_cells(tmp_path):
         ("nothing hidden", "grid_scattered"),
     }
     ours = Run(after, "grid_scattered", "ours", 7).build()
-    assert (ours.seed, ours.dropout, ours.training.hide_features) == (7, 0.2, 0.2)
-    # what the row is about stays, the rest is the search's
+    assert (ours.seed, ours.dropout, ours.training.learning_rate) == (7, 0.2, 0.005)
+    # what a row is about stays, in the row that has the default too; the rest is the search's
+    assert ours.training.hide_features == Training().hide_features != 0.0
     ablated = Run(after, "grid_scattered", "nothing hidden", 7).build()
     assert (ablated.dropout, ablated.training.learning_rate, ablated.training.hide_features) == (0.5, 0.005, 0.0)
 
@@ -317,9 +321,21 @@ def test_configurations_reach_worker_processes(tmp_path):
     assert sent.build().training.learning_rate == 0.005 and sent.key == run.key
 
 
-def test_configurations_that_fit_no_row_are_a_mistake(tmp_path):
-    with pytest.raises(InputError, match="no configuration for any row of trial"):
-        configured(trial_experiment({"gcn": Row("gcn")}), tmp_path)
+def test_the_value_that_a_row_is_about_stays_though_it_is_the_default(tmp_path):
+    config(dataset="cora", settings={"training": {"temperature": 0.7, "learning_rate": 0.005}}).write(tmp_path)
+    experiment = configured(registry.find("temperature"), tmp_path)
+    found = [Run(experiment, "cora", row, 0).build().training for row in experiment.rows]
+    assert [training.temperature for training in found] == [0.1, 0.3, 1.0]
+    assert {training.learning_rate for training in found} == {0.005}
+
+
+def test_configurations_that_fit_no_row_are_a_mistake(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(registry.EXPERIMENTS, "trial", trial_experiment({"gcn": Row("gcn")}))
+    for command in ("reproduce", "table"):
+        words = [command, "trial", "--configs", str(tmp_path), "--results", str(tmp_path / "results")]
+        assert main(words) == 2
+        assert "no configuration for any row of trial" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_reproduce_with_configurations_runs_and_stores_other_runs(noted, tmp_path, monkeypatch, capsys):

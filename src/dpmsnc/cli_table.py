@@ -25,13 +25,17 @@ class Table:
 
     def run(self) -> int:
         from dpmsnc.experiments import datasets
+        from dpmsnc.experiments.configs import require_configuration
         from dpmsnc.experiments.registry import find
         from dpmsnc.experiments.stored import Stored
 
         if self.name == "datasets":
             table = datasets.table()
         else:
-            table = Stored.of(find(self.name), self.results, self.configs).table()
+            stored = Stored.of(find(self.name), self.results, self.configs)
+            if self.configs is not None:
+                require_configuration([stored.experiment], self.configs)
+            table = stored.table()
         print(table.show(self.format))
         if self.format == "json":
             # records have no place for what is missing or old

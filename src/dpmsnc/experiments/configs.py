@@ -8,7 +8,8 @@ nested plain values here, or flat, with a dot between the group and the name.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 Estimator = TypeVar("Estimator")
 Nested = Mapping[str, Any]
+NOT_SETTINGS = ("seed", "backbone")
+"""What a run or its row says; a configuration with them would be another run under the same name."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ def read_config(path: Path, method: str, backbone: str | None = None, dataset: s
         flat(config.settings)
     except (ValueError, TypeError, AttributeError) as error:
         raise InputError(f"{path} is not a configuration that `dpmsnc tune` wrote ({error})") from error
+    if refused := [name for name in NOT_SETTINGS if name in config.settings]:
+        raise InputError(f"{path} sets {', '.join(refused)}, which is not a configuration's to say; remove it")
     for name, asked in (("method", method), ("backbone", backbone), ("dataset", dataset)):
         if asked is not None and getattr(config, name) != asked:
             raise InputError(f"{path} is a configuration of {name} {getattr(config, name)}, not {asked}")
@@ -92,7 +97,12 @@ def merged(below: Nested, above: Nested) -> dict[str, Any]:
     """Both, group by group; where both have a value, the one of `above`."""
     result = dict(below)
     for name, value in above.items():
-        result[name] = merged(below.get(name, {}), value) if isinstance(value, Mapping) else value
+        if not isinstance(value, Mapping):
+            result[name] = value
+        elif isinstance(group := below.get(name, {}), Mapping):
+            result[name] = merged(group, value)
+        else:
+            raise TypeError(f"{name} is not a group")
     return result
 
 
@@ -121,16 +131,42 @@ def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def configured(experiment: Experiment, folder: Path) -> Experiment:
     """The experiment with the configurations of `folder`, in every cell for which it has one."""
+    varying = _varying(experiment)
     rows = {
-        label: replace(row, by_dataset=_by_dataset(row, experiment.datasets, folder))
+        label: replace(row, by_dataset=_by_dataset(row, experiment.datasets, folder, varying[row.method]))
         for label, row in experiment.rows.items()
     }
-    if not any(row.by_dataset for row in rows.values()):
-        raise InputError(f"{folder} has no configuration for any row of {experiment.name}; `dpmsnc tune` writes them")
     return replace(experiment, rows=rows)
 
 
-def _by_dataset(row: Row, datasets: tuple[str, ...], folder: Path) -> dict[str, Nested]:
+def has_configuration(experiment: Experiment) -> bool:
+    """Whether `configured` found anything for it."""
+    return any(row.by_dataset for row in experiment.rows.values())
+
+
+def require_configuration(experiments: Iterable[Experiment], folder: Path) -> None:
+    """Complain if `configured` found nothing for any of them, most likely because the folder is another one."""
+    experiments = list(experiments)
+    if not any(map(has_configuration, experiments)):
+        names = ", ".join(experiment.name for experiment in experiments)
+        raise InputError(f"{folder} has no configuration for any row of {names}; `dpmsnc tune` writes them")
+
+
+def _varying(experiment: Experiment) -> dict[str, set[str]]:
+    """By method, the dotted names of the options in which its rows differ from each other."""
+    from dpmsnc.experiments.methods import method
+
+    models: dict[str, list[dict[str, Any]]] = {row.method: [] for row in experiment.rows.values()}
+    for row in experiment.rows.values():
+        with suppress(InputError):  # it cannot be run here
+            models[row.method].append(flat(configuration(method(row.method).build(0, **row.settings))))
+    return {
+        name: {option for one in found for option in one if any(one[option] != other.get(option) for other in found)}
+        for name, found in models.items()
+    }
+
+
+def _by_dataset(row: Row, datasets: tuple[str, ...], folder: Path, varying: set[str]) -> dict[str, Nested]:
     from dpmsnc.experiments.methods import method
 
     try:
@@ -138,9 +174,9 @@ def _by_dataset(row: Row, datasets: tuple[str, ...], folder: Path) -> dict[str, 
         model, default = build(0, **row.settings), build(0)
     except InputError:
         return {}  # the row cannot be run here, which is for others to say
-    # what makes the row what it is stays: a search began from the method's defaults and knew nothing of it
+    # what makes the row what it is stays, also where that is the default: a search knew nothing of the row
     before, after = flat(configuration(default)), flat(configuration(model))
-    fixed = {name for name, value in after.items() if value != before.get(name)} | set(row.settings)
+    fixed = {name for name, value in after.items() if value != before.get(name)} | set(row.settings) | varying
     found: dict[str, Nested] = {}
     for dataset in datasets:
         backbone = getattr(model, "backbone", None)

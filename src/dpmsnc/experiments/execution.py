@@ -32,6 +32,8 @@ from dpmsnc.experiments.store import Document
 
 RETRIES = 2
 """How often a run is tried again whose worker died."""
+LEAST_RAY = (2, 52)
+"""Older ones ignore the token, and anybody who reaches their ports can run programs."""
 LOCAL = "local"
 """Address of a Ray cluster on this machine that lives as long as the runs."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -210,7 +212,7 @@ class RayWorkers(Pool):
         if self._address == LOCAL:
             _keep_to_ourselves()
             arguments = self._local_arguments()
-        self._ray = _import_ray()
+        self._ray = _import_ray(LEAST_RAY if self._address == LOCAL else (0, 0))
         try:
             _check_answers(self._address)
             self._ray.init(
@@ -228,12 +230,13 @@ class RayWorkers(Pool):
         self._remote = self._ray.remote(num_cpus=1, max_calls=1, max_retries=0)(attempt)
 
     def _local_arguments(self) -> dict[str, Any]:
-        # sockets lie in this folder, and their paths may have a hundred characters
+        # Ray opens its folder to all users, so it gets one within ours, which only we may enter; the names are short
+        # because sockets lie there, and their paths may have a hundred characters
         self._folder = tempfile.mkdtemp(prefix="ray-")
         return {
             "num_cpus": self._limit or os.cpu_count(),
             "include_dashboard": False,
-            "_temp_dir": self._folder,
+            "_temp_dir": os.path.join(self._folder, "r"),
         }
 
     def _start(self, run: Run) -> Any:
@@ -274,8 +277,14 @@ def _check_answers(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=10).close()
 
 
-def _import_ray() -> Any:
+def _import_ray(least: tuple[int, int]) -> Any:
     try:
-        return import_module("ray")
+        ray = import_module("ray")
     except ImportError as error:
         raise InputError("--ray needs the package ray: pip install 'dpmsnc[ray]'") from error
+    if tuple(map(int, ray.__version__.split(".")[:2])) < least:
+        raise InputError(
+            f"Ray {ray.__version__} would let others in; --ray without an address needs {least[0]}.{least[1]} or later:"
+            " pip install 'dpmsnc[ray]'"
+        )
+    return ray

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dpmsnc import draw
 from dpmsnc.errors import InputError
+from dpmsnc.experiments.configs import require_configuration
 from dpmsnc.experiments.registry import EXPERIMENTS
 from dpmsnc.experiments.stored import Stored
 from dpmsnc.experiments.table import Table
@@ -13,8 +14,10 @@ from dpmsnc.report import Page, Picture
 
 
 def results_page(results: Path, configs: Path | None = None) -> Page:
-    """A section for every experiment with at least one stored run."""
+    """A section for every experiment with at least one stored run; those without a configuration at their defaults."""
     everything = [Stored.of(experiment, results, configs) for experiment in EXPERIMENTS.values()]
+    if configs is not None:
+        require_configuration((found.experiment for found in everything), configs)
     stored = [found for found in everything if found.documents]
     if not stored:
         raise InputError(f"no runs are stored in {results}; `dpmsnc reproduce {next(iter(EXPERIMENTS))}` makes some")

@@ -14,11 +14,12 @@ from contextlib import closing
 from pathlib import Path
 
 from dpmsnc.errors import InputError
-from dpmsnc.experiments.configs import configured
+from dpmsnc.experiments.configs import configured, require_configuration
 from dpmsnc.experiments.execution import Failure, Workers, workers
 from dpmsnc.experiments.registry import find
 from dpmsnc.experiments.run import Experiment, Run
 from dpmsnc.experiments.store import Document, Store
+from dpmsnc.experiments.stored import older_runs
 from dpmsnc.report import make_folder, write_whole
 
 
@@ -49,6 +50,7 @@ def reproduce(
     experiment, where, store = find(name), workers(jobs, ray), Store(results)
     if configs is not None:
         experiment = configured(experiment, configs)
+        require_configuration([experiment], configs)
     runs, left_out = buildable(plan(experiment, seeds, methods, datasets))
     stored = {} if force else {run: document for run in runs if (document := store.get(run.key)) is not None}
     missing, without_data = loadable([run for run in runs if run not in stored])
@@ -57,9 +59,8 @@ def reproduce(
     for label, row in experiment.rows.items():
         if row.by_dataset:
             print(f"  settings from {configs}: {label} on {', '.join(row.by_dataset)}")
-    older = store.outdated(run.key for run in runs)
-    if older:
-        print(f"  kept, but not shown: {len(older)} runs by older versions of their methods")
+    if count := older_runs(runs, store):
+        print(f"  kept, but not shown here: {count} runs from before the method or its options changed")
     if not stored and not missing:
         raise InputError(f"nothing of {name} can be run: " + "; ".join(f"{k}: {v}" for k, v in left_out.items()))
     finished, failed = dict(stored), {}

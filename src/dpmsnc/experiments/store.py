@@ -17,9 +17,8 @@ import resource
 import subprocess
 import time
 import warnings
-from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -87,13 +86,6 @@ class Store:
         """Every readable document of an experiment, whatever its configuration."""
         documents = (self._read(path) for path in sorted((self.results / experiment).glob("*/*.json")))
         return [document for document in documents if document is not None]
-
-    def outdated(self, keys: Iterable[Key]) -> list[Document]:
-        """Documents of these runs by older versions of their methods, which are kept but no longer stand for them."""
-        wanted = {replace(key, method_version=0).path: key.method_version for key in keys}
-        documents = [document for experiment in {path.parts[0] for path in wanted} for document in self.all(experiment)]
-        keyed = ((replace(Key.of(document), method_version=0).path, document) for document in documents)
-        return [document for path, document in keyed if document["method_version"] < wanted.get(path, 0)]
 
     def _read(self, path: Path) -> Document | None:
         try:

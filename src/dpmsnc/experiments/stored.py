@@ -6,15 +6,16 @@ marked: one of an earlier version of the method, or from before an option was ad
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dpmsnc.experiments import comparison
-from dpmsnc.experiments.configs import configured
+from dpmsnc.experiments.configs import configured, flat, has_configuration
+from dpmsnc.experiments.methods import method
 from dpmsnc.experiments.run import Experiment, Run
-from dpmsnc.experiments.store import Document, Key, Store
+from dpmsnc.experiments.store import Document, Key, Store, configuration
 from dpmsnc.experiments.table import Table
 from dpmsnc.plain import plain
 
@@ -40,7 +41,9 @@ class Stored:
     @classmethod
     def of(cls, experiment: Experiment, results: Path = DEFAULT_RESULTS, configs: Path | None = None) -> Stored:
         """`configs` is the folder of configurations with which the runs were made, if any."""
-        experiment = experiment if configs is None else configured(experiment, configs)
+        if configs is not None:
+            experiment = configured(experiment, configs)
+            configs = configs if has_configuration(experiment) else None
         stored = cls(experiment, results, configs)
         everything = Store(results).all(experiment.stored_as or experiment.name)
         used: set[int] = set()
@@ -55,7 +58,7 @@ class Stored:
 
     def _add(self, dataset: str, row: str, key: Key, found: list[Document]) -> None:
         newest: dict[int, Document] = {}
-        for document in sorted(found, key=lambda d: (d["method_version"], is_current(d, key))):
+        for document in sorted(found, key=lambda d: (d["method_version"], is_current(d, key), d["timestamp"])):
             newest[document["seed"]] = document
         current = {seed for seed, document in newest.items() if is_current(document, key)}
         if older := sorted(newest.keys() - current):
@@ -91,21 +94,41 @@ class Stored:
         return f"dpmsnc reproduce {self.experiment.name}{results}{configs}"
 
 
+def older_runs(runs: Sequence[Run], store: Store) -> int:
+    """How many stored documents are of these runs, but from before the method or its options changed."""
+    everything = {name: store.all(name) for name in {run.stored_as for run in runs}}
+    older: set[int] = set()
+    for run in runs:
+        key = run.key
+        same_seed = (document for document in everything[run.stored_as] if document["seed"] == run.seed)
+        older |= {id(document) for document in same_seed if fits(document, key) and not is_current(document, key)}
+    return len(older)
+
+
 def fits(document: Document, key: Key) -> bool:
-    """Whether a document is a run of that key with any seed, of its version or an earlier one."""
-    same = document["dataset"] == key.dataset and document["method"] == key.method
-    return same and document["method_version"] <= key.method_version and within(document["config"], plain(key.config))
+    """Whether a document is a run of that key with any seed, of its version or an earlier one.
+
+    It may lack an option, which was added later, if the key has the method's default for it.
+    """
+    if (document["dataset"], document["method"]) != (key.dataset, key.method):
+        return False
+    if document["method_version"] > key.method_version:
+        return False
+    was, now, default = options(document["config"]), options(key.config), defaults(key.method)
+    same = all(name in now and value == now[name] for name, value in was.items())
+    return same and all(name in default and now[name] == default[name] for name in now.keys() - was.keys())
 
 
 def is_current(document: Document, key: Key) -> bool:
     """Whether a fitting document is of the present version and has all present options."""
-    return document["method_version"] == key.method_version and within(plain(key.config), document["config"])
+    return document["method_version"] == key.method_version and options(document["config"]) == options(key.config)
 
 
-def within(part: Mapping[str, Any], whole: Mapping[str, Any]) -> bool:
-    """Whether every option of `part`, the seed apart, has the same value in `whole`."""
-    return all(
-        name in whole and (within(value, whole[name]) if isinstance(value, dict) else value == whole[name])
-        for name, value in part.items()
-        if name != "seed"
-    )
+def defaults(name: str) -> dict[str, Any]:
+    """The options of a method without any settings, by dotted name."""
+    return options(configuration(method(name).build(0)))
+
+
+def options(config: dict[str, Any]) -> dict[str, Any]:
+    """By dotted name, as plain values; all but the seed."""
+    return {name: value for name, value in flat(plain(config)).items() if name != "seed"}

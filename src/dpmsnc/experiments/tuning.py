@@ -1,8 +1,9 @@
 """`dpmsnc tune`: a search for the settings of a method on a data set, by validation accuracy alone.
 
 Every trial is scored on the same seeds, which no table reports (100 and up), by the validation accuracy of the weights
-that each fit keeps; of equals the cheaper one wins. Test labels are out of reach: the task is dropped as soon as its
-graph, which does not hold them, and its validation nodes are taken out of it.
+that each fit keeps; of equals the cheaper one wins. Test labels of these splits are out of reach: the task is dropped
+as soon as its graph, which does not hold them, and its validation nodes are taken out of it. Where splits are drawn on
+one graph, what the search trains on or validates with may be test labels of a reported split.
 
 The first trial is the method's defaults, so a search cannot end below them. Each further one is drawn by TPE from the
 finished ones, with a seed of its own: a search that was stopped goes on as if it had not been. Trials live in a sqlite
