@@ -185,6 +185,7 @@ class Command:
             [sys.executable, "-m", "tiny_experiments", *arguments, *self.flags],
             cwd=tests,
             env=os.environ | {"TINY_FOLDER": str(self.folder)},
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # deaf to it in the background
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,

@@ -76,7 +76,18 @@ def test_rare_classes_do_not_change_what_a_resumed_fit_takes_for_a_collapse(tmp_
 
 
 def start(words: list[str], out: Path) -> subprocess.Popen:
-    return subprocess.Popen(command(*words, "--out", out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command(*words, "--out", out),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=hear_interrupts,
+    )
+
+
+def hear_interrupts() -> None:
+    """Tests that run in the background are deaf to SIGINT, and their children would be too."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_for_checkpoint(out: Path, process: subprocess.Popen, before: int = 0) -> int:
