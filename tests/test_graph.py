@@ -1,16 +1,19 @@
 import subprocess
 import sys
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
+from dpmsnc.nn.operator import GraphTensors
 
 
 @st.composite
@@ -237,3 +240,11 @@ def test_importing_the_graph_imports_nothing_heavy():
     heavy = "{'torch', 'pandas', 'networkx', 'pyarrow', 'torch_geometric'}"
     code = f"import sys, dpmsnc.graph, dpmsnc.io, dpmsnc.split; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_copy_with_other_features_does_not_remember_the_old_ones():
+    graph = Graph.build([(0, 1)], x=np.eye(2, dtype=np.float32), y=[0, None])
+    before = GraphTensors.of(graph).x
+    other = replace(graph, x=np.ones((2, 2), dtype=np.float32))
+    assert not torch.equal(GraphTensors.of(other).x, before)
+    assert GraphTensors.of(graph.with_labels(graph.y)).x is before

@@ -52,7 +52,7 @@ class Graph:
     """The user's name of each node, unique."""
     notes: tuple[str, ...] = ()
     """What was changed on the way in (self-loops dropped, directions ignored, ...)."""
-    _cache: dict[str, Any] = field(default_factory=dict, repr=False)
+    _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def build(
@@ -207,7 +207,9 @@ class Graph:
         """The same graph with other known labels (indices into `classes`, -1 where unknown)."""
         if y.shape != (self.num_nodes,):
             raise InputError(f"expected one label per node, {self.num_nodes} in all, got an array of shape {y.shape}")
-        return replace(self, y=np.asarray(y, dtype=np.int64))
+        labelled = replace(self, y=np.asarray(y, dtype=np.int64))
+        object.__setattr__(labelled, "_cache", self._cache)  # shared: nothing in it depends on labels
+        return labelled
 
     def index(self, ids: Iterable[Any]) -> NDArray[np.int64]:
         """Positions of the nodes called `ids`.

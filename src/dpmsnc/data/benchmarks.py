@@ -190,6 +190,5 @@ def _largest_component(graph: Graph, masks: dict[str, Mask]) -> tuple[Graph, dic
         x=None if graph.x is None else graph.x[kept],
         y=graph.y[kept],
         ids=graph.ids[kept],
-        _cache={},
     )
     return part, {key: mask[:, kept] for key, mask in masks.items()}

@@ -58,7 +58,7 @@ class Task:
         """
         train, validation, test = (mask & graph.known for mask in (train, validation, test))
         # an empty cache, because what is cached may hold the graph it was made from, labels and all
-        visible = replace(graph, y=np.where(train | validation, graph.y, UNKNOWN), _cache={})
+        visible = replace(graph, y=np.where(train | validation, graph.y, UNKNOWN))
         return cls(name, visible, graph.y, train, validation, test)
 
     @property
