@@ -194,11 +194,11 @@ def test_temperatures_of_training_and_of_prediction(tiny):
     assert {d["config"]["training"]["temperature"] for d in found} == {0.1, 0.3, 1.0}
     for document in found:
         measured = document["metrics"]["temperature"]
-        assert list(measured) == ["ancestral", "ddim"]
+        assert list(measured) == ["ancestral", "multistep"]
         assert all(list(by_tau) == ["0", "0.1", "0.3", "0.5", "0.7", "1"] for by_tau in measured.values())
     table = temperature.table(found)
-    assert len(table.rows) == 6 and table.rows[1][:3] == ["Cora", "0.1", "ddim"]
-    assert table.rows[1][3] == f"{100 * found[0]['metrics']['temperature']['ddim']['0']:.1f}"
+    assert len(table.rows) == 6 and table.rows[1][:3] == ["Cora", "0.1", "multistep"]
+    assert table.rows[1][3] == f"{100 * found[0]['metrics']['temperature']['multistep']['0']:.1f}"
     assert is_drawn(temperature.figure(found))
 
 

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 import torch
 
+from clusters import clusters
 from dpmsnc import Graph, InputError, NodeClassifier, Sampling, Schedule, Training
-from dpmsnc.baselines import LabelPropagation, MaskedLabels
+from dpmsnc.baselines import PTA, LabelPropagation, MaskedLabels
+from dpmsnc.baselines.start import ScaledPTA, make_start
 from dpmsnc.data.grids import cyclic_grid, grid_localized, grid_scattered
 from dpmsnc.posterior import Posterior
 
@@ -105,11 +107,33 @@ def test_saved_and_loaded_gives_identical_samples(fitted, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "start", ["pta", "gnn", "lp", "uniform", LabelPropagation()], ids=["pta", "gnn", "lp", "uniform", "object"]
+    "start",
+    ["pta", "gnn", "grand", "g3nn", "lp", "uniform", ("grand", {"num_layers": 2}), LabelPropagation()],
+    ids=["pta", "gnn", "grand", "g3nn", "lp", "uniform", "with settings", "object"],
 )
 def test_any_start_fills_the_first_buffer(start):
     clf = quick(start=start, training=Training(steps=10, evaluate_every=10)).fit(TASK.graph, validation=0.3)
     assert clf.predict().shape == (40,)
+
+
+def test_a_start_with_settings_is_saved_with_the_model(tmp_path):
+    clf = quick(start=("lp", {"num_layers": 3})).fit(TASK.graph, validation=0.3)
+    clf.save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    assert make_start(loaded).num_layers == 3
+    with pytest.raises(InputError, match="does not take the settings"):
+        quick(start=("lp", {"layers": 3})).fit(TASK.graph)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_default_start_chooses_how_features_are_scaled_by_validation_labels(seed):
+    task = clusters(seed=seed)
+    starts = ScaledPTA(), PTA(scaling="unit"), PTA(scaling="rows")
+    answers = [start.fit(task.graph, validation=task.validation).predict_proba() for start in starts]
+    chosen, unit, rows = answers
+    scores = [(task.graph.y == proba.argmax(axis=1))[task.validation].mean() for proba in answers]
+    assert not np.array_equal(unit, rows)
+    assert np.array_equal(chosen, unit if scores[1] >= scores[2] else rows)
 
 
 def test_a_start_without_the_verbs_is_refused():

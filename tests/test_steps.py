@@ -41,11 +41,11 @@ def test_a_run_is_trained_once_and_asked_with_every_sampler(experiment, tmp_path
     (as_trained,) = [
         a
         for a in measured["answers"]
-        if (a["adopt"], a["sampler"], a["steps"]) == (measured["adopt"], "ddim", Sampling().steps)
+        if (a["adopt"], a["sampler"], a["steps"]) == (measured["adopt"], "multistep", Sampling().steps)
     ]
     assert as_trained["test"] == document["metrics"]["selected"]["accuracy"]
     assert (
-        document["config"]["sampling"]["method"] == "ddim"
+        document["config"]["sampling"]["method"] == "multistep"
         and document["config"]["sampling"]["steps"] == Sampling().steps
     )
 

@@ -1,4 +1,5 @@
 import json
+import math
 import pickle
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 from dpmsnc import InputError, NodeClassifier, Sampling, Training
 from dpmsnc.baselines import GNN
+from dpmsnc.baselines.start import make_start
 from dpmsnc.cli import main, parse
 from dpmsnc.data import grid_scattered
 from dpmsnc.experiments import methods, registry, spaces
@@ -17,7 +19,7 @@ from dpmsnc.experiments.configs import Config, config_path, configured, flat, ne
 from dpmsnc.experiments.methods import Method
 from dpmsnc.experiments.run import Experiment, Row, Run
 from dpmsnc.experiments.spaces import PAPER, space
-from dpmsnc.experiments.tuning import Search, finished, open_study, tune
+from dpmsnc.experiments.tuning import Search, finished, open_study, searched_starts, tune
 from tiny_tables import fast, write_tables
 
 SHORT = {
@@ -192,13 +194,40 @@ def test_a_trial_that_falls_behind_is_pruned(noted, tmp_path, monkeypatch):
     monkeypatch.setattr(
         "dpmsnc.training.partial.PartialTraining.score", lambda self, share: 1 / self.options.time_draws
     )
-    monkeypatch.setitem(spaces.ARGUMENTS, "dpm-snc", {"time_draws": "training.time_draws"})
+    varied = {"time_draws": "training.time_draws", "dropout": "dropout", "temperature": "training.temperature"}
+    monkeypatch.setitem(spaces.ARGUMENTS, "dpm-snc", varied)
     search = Search("dpm-snc", "grid_scattered")
     tune(search, 16, tmp_path, tmp_path, small)
     trials = finished(study(search, tmp_path))
     pruned = [trial for trial in trials if trial.state.name == "PRUNED"]
     assert len(trials) == 16 and trials[0].state.name == "COMPLETE"
     assert pruned and {trial.params["training.time_draws"] for trial in pruned} == {8}
+
+
+def test_no_trial_is_run_twice_while_there_are_others(noted, tmp_path, monkeypatch):
+    monkeypatch.setitem(spaces.ARGUMENTS, "gcn", {"dropout": "dropout", "num_layers": "num_layers"})
+    search = Search("gcn", "grid_scattered")
+    size = math.prod(len(choices) for choices in search.space.values())
+    tune(search, size - 1, tmp_path, tmp_path, small)
+    params = [tuple(trial.params.items()) for trial in finished(study(search, tmp_path))]
+    assert len(set(params)) == len(params) == size - 1
+    tune(search, size + 2, tmp_path, tmp_path, small)  # used up: trials repeat rather than end
+    assert len(finished(study(search, tmp_path))) == size + 2
+
+
+def test_starts_are_tried_with_the_settings_of_their_own_search(tmp_path):
+    found = Config("grand", None, "cora", {"num_layers": 2}, 0.8, 0.7, 20, [100])
+    found.write(tmp_path)
+    starts = searched_starts("cora", tmp_path)
+    search = Search("dpm-snc", "cora", starts=starts)
+    assert starts == {"grand": {"num_layers": 2}}
+    assert {"pta", "grand", "g3nn"} <= set(search.space["start"])
+    assert search.settings(search.defaults | {"start": "grand"}) == {"start": ["grand", {"num_layers": 2}]}
+    assert search.settings(search.defaults | {"start": "g3nn"}) == {"start": "g3nn"}
+    assert search.settings(search.defaults) == {}
+    assert search.name != Search("dpm-snc", "cora").name
+    changed = overridden(search.default(0), search.settings(search.defaults | {"start": "grand"}))
+    assert make_start(changed).num_layers == 2
 
 
 def test_seeds_that_tables_report_are_refused(capsys):

@@ -33,9 +33,10 @@ class Tune:
 
     def run(self) -> int:
         from dpmsnc.cli import parse_seeds
-        from dpmsnc.experiments.tuning import Search, tune
+        from dpmsnc.experiments.tuning import Search, searched_starts, tune
 
         seeds = tuple(dict.fromkeys(parse_seeds(self.seeds)))
-        search = Search(self.method, self.dataset, self.backbone, seeds, self.seed)
+        starts = searched_starts(self.dataset, self.out)
+        search = Search(self.method, self.dataset, self.backbone, seeds, self.seed, starts)
         tune(search, self.trials, self.results, self.out)
         return 0

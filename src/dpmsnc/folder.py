@@ -96,7 +96,8 @@ def describe(clf: NodeClassifier) -> dict[str, Any]:
     """The content of model.json."""
     from dpmsnc import __version__
 
-    start = clf.start if isinstance(clf.start, str) else "uniform"  # only `fit` needs the object again
+    named = isinstance(clf.start, (str, tuple, list))
+    start = clf.start if named else "uniform"  # only `fit` needs the object again
     description = {
         "format": FORMAT_VERSION,
         "dpmsnc": __version__,

@@ -42,7 +42,7 @@ class Guidance:
 class Sampling:
     """How labels are drawn from a trained model."""
 
-    method: Literal["ddim", "multistep", "ancestral"] = "ddim"
+    method: Literal["ddim", "multistep", "ancestral"] = "multistep"
     steps: int | None = 10
     """Network evaluations per run; None means all T steps of the schedule."""
     temperature: float = 0.0

@@ -38,6 +38,8 @@ PAPER: dict[str, Ranges] = {
     },
     "synthetic": {"learning_rate": (0.001, 0.005, 0.01)},
 }
+STARTS = ("pta", "grand", "g3nn")
+"""Who may fill the first buffer; a search gives each the settings that an earlier search found for it."""
 _ALWAYS: Ranges = {
     "dropout": (0.2, 0.5, 0.7),
     "unlabelled_weight": ("confidence", 0.1, 1.0),
@@ -61,6 +63,7 @@ _ALWAYS: Ranges = {
 _WITH_FEATURES: Ranges = {
     "scaling": ("unit", "rows", "binary"),
     "hide_features": (0.0, 0.05, 0.2),
+    "start": STARTS,
 }
 OURS: dict[str, Ranges] = {
     "homophilic": {**_ALWAYS, **_WITH_FEATURES},
@@ -85,6 +88,7 @@ _OPTIMISER = {"learning_rate": "lr", "weight_decay": "weight_decay"}
 _GNN = {**_NETWORK, **_OPTIMISER}
 _DIFFUSION = {
     **_NETWORK,
+    "start": "start",
     **{
         name: f"training.{name}"
         for name in ("learning_rate", "weight_decay", "temperature", "unlabelled_weight", "hide_features", "time_draws")

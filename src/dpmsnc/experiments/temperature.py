@@ -29,12 +29,12 @@ PREDICTION = (0.0, 0.1, 0.3, 0.5, 0.7, 1.0)
 DRAWS = 8
 SAMPLERS: dict[str, dict[str, Any]] = {
     "ancestral": {"method": "ancestral", "steps": None},
-    "ddim": {"method": "ddim"},
+    "multistep": {"method": "multistep"},
 }
 NOTES = (
     f"Test accuracy in % of one answer drawn at temperature tau (columns), mean of {DRAWS} draws, mean±std over seeds;",
     "no progressive rounds. buffer: tau of the labels that enter the buffer during training. ancestral: all T steps,",
-    "tau scales the noise of each and of the start (the paper's); ddim: the default sampler, tau scales the start.",
+    "tau scales the noise of each and of the start (the paper's); multistep: the default, tau scales the start.",
 )
 
 

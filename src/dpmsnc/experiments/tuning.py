@@ -15,8 +15,8 @@ from __future__ import annotations
 import hashlib
 import json
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import Task, load
 from dpmsnc.errors import InputError
-from dpmsnc.experiments.configs import Config, config_path, flat, nested, overridden
+from dpmsnc.experiments.configs import Config, Nested, config_path, flat, nested, overridden, read_config
 from dpmsnc.experiments.methods import method
-from dpmsnc.experiments.spaces import Space, space
+from dpmsnc.experiments.spaces import STARTS, Space, space
 from dpmsnc.experiments.store import Cost, configuration, versions
 from dpmsnc.graph import Graph
 from dpmsnc.metrics import accuracy
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 FIRST_SEED = 100
 WARM_UP = 300
 """Training steps before which no trial is pruned."""
+TRIES = 10
+"""Proposals that may repeat an earlier trial before one is run twice, as it must be where a space is used up."""
 
 Visible = tuple[Graph, NDArray[np.bool_]]
 """What a search sees of a task: the graph without test labels, and the validation nodes."""
@@ -63,6 +65,8 @@ class Search:
     """Seeds of the fits and of the splits."""
     seed: int = 0
     """Seed of the search itself."""
+    starts: Mapping[str, Nested] = field(default_factory=dict)
+    """Settings with which a start other than the default one is tried, by name."""
 
     def __post_init__(self) -> None:
         if not self.seeds or min(self.seeds) < FIRST_SEED:
@@ -95,15 +99,27 @@ class Search:
 
     def settings(self, chosen: dict[str, Any]) -> dict[str, Any]:
         """What was chosen otherwise than by default, in groups."""
-        return nested({name: value for name, value in chosen.items() if value != self.defaults[name]})
+        changed = {name: value for name, value in chosen.items() if value != self.defaults[name]}
+        if self.starts.get(start := changed.get("start", "")):
+            changed["start"] = [start, dict(self.starts[start])]
+        return nested(changed)
 
     @property
     def name(self) -> str:
         """The name of its study: scores can be compared as long as none of what it is made of changes."""
         version = method(self.method).version
         parts = [self.space, configuration(self.default(0)), version, self.seeds, self.seed]
+        if "start" in self.space:
+            parts.append(dict(self.starts))
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]
         return f"{self.path.with_suffix('')}-{digest}"
+
+
+def searched_starts(dataset: str, folder: Path) -> dict[str, Nested]:
+    """The settings that earlier searches found for starts on a data set."""
+    default = {name: getattr(method(name).build(0), "backbone", None) for name in STARTS}
+    paths = {name: folder / config_path(dataset, name, backbone) for name, backbone in default.items()}
+    return {name: read_config(path, name).settings for name, path in paths.items() if path.is_file()}
 
 
 def tune(
@@ -189,12 +205,7 @@ def next_trial(search: Search, study: Study, visible: dict[int, Visible]) -> int
     waiting = any(trial.state.name == "WAITING" for trial in study.trials)
     if done == 0 and not waiting:
         study.enqueue_trial(search.defaults)
-    # seeded by what is finished, so that a trial that was killed is drawn again
-    study.sampler = optuna.samplers.TPESampler(
-        seed=int(np.random.SeedSequence([search.seed, done]).generate_state(1)[0])
-    )
-    trial = study.ask()
-    chosen = {name: trial.suggest_categorical(name, choices) for name, choices in search.space.items()}
+    trial, chosen = draw(search, study)
     try:
         with Cost() as cost:
             score = mean_score(search, chosen, visible, trial)
@@ -207,6 +218,27 @@ def next_trial(search: Search, study: Study, visible: dict[int, Visible]) -> int
         trial.set_user_attr("cpu_s", round(cost.cpu_s, 2))
         study.tell(trial, score)
     return trial.number
+
+
+def draw(search: Search, study: Study) -> tuple[Trial, dict[str, Any]]:
+    """The next trial and its settings: TPE's proposal, or after five that were tried before, a random one.
+
+    Seeded by what is finished, so that a trial that was killed is drawn again.
+    """
+    optuna = import_optuna()
+    done = finished(study)
+    tried = [trial.params for trial in done]
+    for attempt in range(TRIES):
+        seed = int(np.random.SeedSequence([search.seed, len(done), attempt]).generate_state(1)[0])
+        sampler = optuna.samplers.TPESampler if attempt < TRIES // 2 else optuna.samplers.RandomSampler
+        study.sampler = sampler(seed=seed)
+        trial = study.ask()
+        chosen = {name: trial.suggest_categorical(name, choices) for name, choices in search.space.items()}
+        if chosen not in tried:
+            break
+        if attempt < TRIES - 1:
+            study.tell(trial, state=optuna.trial.TrialState.FAIL)  # not counted
+    return trial, chosen
 
 
 def mean_score(search: Search, chosen: dict[str, Any], visible: dict[int, Visible], trial: Trial) -> float:
