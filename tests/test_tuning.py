@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpmsnc import InputError, NodeClassifier, Sampling, Training
-from dpmsnc.baselines import GNN
+from dpmsnc.baselines import GNN, PTA
 from dpmsnc.baselines.start import make_start
 from dpmsnc.cli import main, parse
 from dpmsnc.data import grid_scattered
@@ -19,7 +19,7 @@ from dpmsnc.experiments.configs import Config, config_path, configured, flat, ne
 from dpmsnc.experiments.methods import Method
 from dpmsnc.experiments.run import Experiment, Row, Run
 from dpmsnc.experiments.spaces import PAPER, space
-from dpmsnc.experiments.tuning import Search, finished, open_study, searched_starts, tune
+from dpmsnc.experiments.tuning import Search, finished, open_study, searched_starts, tune, validation_score
 from tiny_tables import fast, write_tables
 
 SHORT = {
@@ -213,6 +213,17 @@ def test_no_trial_is_run_twice_while_there_are_others(noted, tmp_path, monkeypat
     assert len(set(params)) == len(params) == size - 1
     tune(search, size + 2, tmp_path, tmp_path, small)  # used up: trials repeat rather than end
     assert len(finished(study(search, tmp_path))) == size + 2
+
+
+def test_a_start_is_fitted_once_for_all_trials_and_changes_no_score(monkeypatch):
+    fits = []
+    monkeypatch.setattr(PTA, "_fit", lambda self, *arguments, fit=PTA._fit: fits.append(1) or fit(self, *arguments))
+    task = small("grid_scattered", 100)
+    models = [NodeClassifier(seed=100, **(SHORT | {"start": "pta"})) for _ in range(3)]
+    scores = [validation_score(model, task.graph, task.validation, lambda running: None) for model in models[:2]]
+    assert fits == [1]
+    alone = models[2].fit(task.graph, validation=task.validation)
+    assert len(fits) == 2 and scores == [alone.best_accuracy_] * 2
 
 
 def test_starts_are_tried_with_the_settings_of_their_own_search(tmp_path):

@@ -38,6 +38,9 @@ PAPER: dict[str, Ranges] = {
     },
     "synthetic": {"learning_rate": (0.001, 0.005, 0.01)},
 }
+DEEP = ("gcnii", "gcnii-timeless")
+DEPTHS = (4, 8, 16, 32)
+"""Layers of networks that are made to be deep."""
 STARTS = ("pta", "grand", "g3nn")
 """Who may fill the first buffer; a search gives each the settings that an earlier search found for it."""
 _ALWAYS: Ranges = {
@@ -142,6 +145,8 @@ def space(method: str, dataset: str, default: Any) -> Space:
     setting = SETTINGS.get(dataset, "homophilic")
     ranges = {**OURS[setting], **PAPER[setting]}
     defaults = flat(configuration(default))
+    if defaults.get("backbone") in DEEP:
+        ranges["num_layers"] = DEPTHS
     return {
         argument: tuple(dict.fromkeys((*ranges[quantity], defaults[argument])))
         for quantity, argument in ARGUMENTS[method].items()

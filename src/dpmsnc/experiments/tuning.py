@@ -20,12 +20,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dpmsnc.baselines.start import make_start
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import Task, load
 from dpmsnc.errors import InputError
@@ -258,10 +259,29 @@ def validation_score(
     if not isinstance(model, NodeClassifier):
         model.fit(graph, validation=validation)
         return accuracy(graph.encode(model.predict()), graph.y, validation)
+    if model.start != "gnn":  # that one depends on what is varied
+        model.start = Remembered(model.start, model.seed, graph, validation)
     model.fit(graph, validation=validation, progress=progress)
     if model.interrupted_:  # `fit` turns Ctrl-C into an early end
         raise KeyboardInterrupt
     return model.best_accuracy_
+
+
+class Remembered:
+    """A start that is fitted for the first trial that asks for it, and remembered with the graph for the others."""
+
+    def __init__(self, start: Any, seed: int, graph: Graph, validation: NDArray[np.bool_]) -> None:
+        def fitted() -> NDArray[np.float64]:
+            whole = make_start(NodeClassifier(start=start, seed=seed)).fit(graph, validation=validation)
+            return np.asarray(whole.predict_proba())
+
+        self.proba = graph.cached(f"start/{json.dumps(start)}/{seed}", fitted)
+
+    def fit(self, graph: Graph, validation: Any = None) -> Self:
+        return self
+
+    def predict_proba(self) -> NDArray[np.float64]:
+        return self.proba
 
 
 def watch(trial: Trial, before: Sequence[float]) -> Callable[[PartialTraining], None]:
