@@ -212,9 +212,9 @@ def test_the_first_figure_draws_the_small_grid_of_the_first_seed(tiny):
         question = first_figure.panel(small, asks=True)
         assert (question.labels == -1).sum() == 32 and not question.wrong.any()
     rows = {row[0]: row for row in first_figure.table(found).rows}
-    assert list(rows) == ["gcn", "masked-labels", "dpm-snc"] and rows["gcn"][-1] == "2"
+    assert list(rows) == ["gcn", "gmnn", "clgnn", "masked-labels", "dpm-snc"] and rows["gcn"][-1] == "2"
     titles = [ax.get_title() for ax in first_figure.figure(found).axes]
-    assert titles == ["the question", "GCN", "masked-labels", "DPM-SNC"]
+    assert titles == ["the question", "GCN", "GMNN", "CLGNN", "masked-labels", "DPM-SNC"]
 
 
 def test_a_share_of_the_small_grid_that_is_right():

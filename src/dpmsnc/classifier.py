@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
@@ -269,7 +269,7 @@ class NodeClassifier:
         names = list(inspect.signature(type(self).__init__).parameters)[1:]
         values = {name: getattr(self, name) for name in names}
         return {
-            name: asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+            name: asdict(value) if isinstance(value, (Schedule, Sampling, Training)) else value
             for name, value in values.items()
         }
 

@@ -14,6 +14,7 @@ Reference: Gasteiger et al., "Predict then Propagate: Graph Neural Networks meet
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import inf
 
 import numpy as np
@@ -24,29 +25,15 @@ from torch_geometric.nn import APPNP as Propagation
 from dpmsnc.baselines.mlp import MLP
 from dpmsnc.graph import Graph
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.options import ScalingName, check_range
+from dpmsnc.options import check_range
 
 
+@dataclass(eq=False)
 class APPNP(MLP):
     """An `MLP` whose logits are propagated `num_layers` times."""
 
-    def __init__(
-        self,
-        hidden_channels: int = 64,
-        num_layers: int = 10,
-        alpha: float = 0.1,
-        dropout: float = 0.5,
-        lr: float = 0.01,
-        weight_decay: float = 0.005,
-        epochs: int = 500,
-        patience: int = 200,
-        evaluate_every: int = 10,
-        scaling: ScalingName = "unit",
-        seed: int = 0,
-    ) -> None:
-        super().__init__(hidden_channels, dropout, lr, weight_decay, epochs, patience, evaluate_every, scaling, seed)
-        self.num_layers = num_layers
-        self.alpha = alpha
+    num_layers: int = 10
+    alpha: float = 0.1
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
         check_range(self, num_layers=(0, inf), alpha=(0, 1))

@@ -20,6 +20,7 @@ Classification", ICML 2021.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
@@ -42,6 +43,7 @@ FOLDS = 4
 """Parts of the training nodes, each shown alone to predict the others for the kept training distribution."""
 
 
+@dataclass(eq=False)
 class CLGNN(Baseline):
     """Collective learning with `samples` label fields a partition, in `rounds` rounds of `steps` training steps.
 
@@ -57,46 +59,26 @@ class CLGNN(Baseline):
         (40, 2)
     """
 
-    def __init__(
-        self,
-        backbone: BackboneName = "gcn",
-        hidden_channels: int = 64,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        temperature: float = 0.3,
-        samples: int = 10,
-        partitions: int = 1,
-        shown: float = 0.3,
-        rounds: int = 10,
-        first_steps: int = 300,
-        steps: int = 60,
-        patience: int = 3,
-        evaluate_every: int = 20,
-        lr: float = 0.01,
-        weight_decay: float = 0.001,
-        scaling: ScalingName = "unit",
-        seed: int = 0,
-    ) -> None:
-        self.backbone: BackboneName = backbone
-        self.hidden_channels = hidden_channels
-        self.num_layers = num_layers
-        self.dropout = dropout
-        self.temperature = temperature
-        self.samples = samples
-        self.partitions = partitions
-        self.shown = shown
-        self.rounds = rounds
-        self.first_steps = first_steps
-        self.steps = steps
-        self.patience = patience
-        self.evaluate_every = evaluate_every
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.scaling: ScalingName = scaling
-        self.seed = seed
+    backbone: BackboneName = "gcn"
+    hidden_channels: int = 64
+    num_layers: int = 2
+    dropout: float = 0.5
+    temperature: float = 0.3
+    samples: int = 10
+    partitions: int = 1
+    shown: float = 0.3
+    rounds: int = 10
+    first_steps: int = 300
+    steps: int = 60
+    patience: int = 3
+    evaluate_every: int = 20
+    lr: float = 0.01
+    weight_decay: float = 0.001
+    scaling: ScalingName = "unit"
+    seed: int = 0
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        check_choices(self, type(self).__init__)
+        check_choices(self)
         counts = ("samples", "partitions", "rounds", "first_steps", "steps", "patience", "evaluate_every", "num_layers")
         check_range(self, **dict.fromkeys(counts, (1, inf)), temperature=(1e-3, inf), shown=(0, 1), dropout=(0, 0.99))
         tensors = GraphTensors.of(graph, self.scaling)

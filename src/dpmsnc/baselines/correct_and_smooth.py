@@ -18,6 +18,7 @@ Reference: Huang et al., "Combining Label Propagation and Simple Models Out-perf
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
@@ -34,6 +35,7 @@ from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.options import BackboneName, ScalingName, check_choices, check_range
 
 
+@dataclass(eq=False)
 class CorrectAndSmooth(Baseline):
     """C&S on an `MLP` or on a plain `GNN`, which is selected on validation nodes before anything is propagated.
 
@@ -44,42 +46,24 @@ class CorrectAndSmooth(Baseline):
         (40, 2)
     """
 
-    def __init__(
-        self,
-        backbone: Literal["mlp"] | BackboneName = "mlp",
-        hidden_channels: int = 64,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        propagations: int = 50,
-        correct: bool = True,
-        correction_alpha: float = 0.8,
-        smoothing_alpha: float = 0.8,
-        autoscale: bool = True,
-        scale: float = 1.0,
-        lr: float = 0.01,
-        weight_decay: float = 0.001,
-        epochs: int = 300,
-        scaling: ScalingName = "unit",
-        seed: int = 0,
-    ) -> None:
-        self.backbone: Literal["mlp"] | BackboneName = backbone
-        self.hidden_channels = hidden_channels
-        self.num_layers = num_layers
-        self.dropout = dropout
-        self.propagations = propagations
-        self.correct = correct
-        self.correction_alpha = correction_alpha
-        self.smoothing_alpha = smoothing_alpha
-        self.autoscale = autoscale
-        self.scale = scale
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.scaling: ScalingName = scaling
-        self.seed = seed
+    backbone: Literal["mlp"] | BackboneName = "mlp"
+    hidden_channels: int = 64
+    num_layers: int = 2
+    dropout: float = 0.5
+    propagations: int = 50
+    correct: bool = True
+    correction_alpha: float = 0.8
+    smoothing_alpha: float = 0.8
+    autoscale: bool = True
+    scale: float = 1.0
+    lr: float = 0.01
+    weight_decay: float = 0.001
+    epochs: int = 300
+    scaling: ScalingName = "unit"
+    seed: int = 0
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        check_choices(self, type(self).__init__)
+        check_choices(self)
         check_range(self, propagations=(0, inf), correction_alpha=(0, 1), smoothing_alpha=(0, 1), scale=(0, inf))
         return self._spread(self._base()._fit(graph, y_train, y_validation), graph, y_train)
 

@@ -13,6 +13,7 @@ Sharpening", arXiv 2605.20248, 2026.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 
 import numpy as np
@@ -29,6 +30,7 @@ from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.options import BackboneName, ScalingName, check_choices, check_range
 
 
+@dataclass(eq=False)
 class EntropySharpening(Baseline):
     """Any backbone as a plain classifier with an entropy term; everything else is as in `GNN`.
 
@@ -39,40 +41,23 @@ class EntropySharpening(Baseline):
         (40, 2)
     """
 
-    def __init__(
-        self,
-        backbone: BackboneName = "gcn",
-        hidden_channels: int = 64,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        entropy_weight: float = 0.25,
-        labelled_entropy_weight: float = -0.25,
-        order: float = 2.0,
-        lr: float = 0.01,
-        weight_decay: float = 0.001,
-        epochs: int = 300,
-        patience: int = 300,
-        evaluate_every: int = 10,
-        scaling: ScalingName = "unit",
-        seed: int = 0,
-    ) -> None:
-        self.backbone: BackboneName = backbone
-        self.hidden_channels = hidden_channels
-        self.num_layers = num_layers
-        self.dropout = dropout
-        self.entropy_weight = entropy_weight
-        self.labelled_entropy_weight = labelled_entropy_weight
-        self.order = order
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.patience = patience
-        self.evaluate_every = evaluate_every
-        self.scaling: ScalingName = scaling
-        self.seed = seed
+    backbone: BackboneName = "gcn"
+    hidden_channels: int = 64
+    num_layers: int = 2
+    dropout: float = 0.5
+    entropy_weight: float = 0.25
+    labelled_entropy_weight: float = -0.25
+    order: float = 2.0
+    lr: float = 0.01
+    weight_decay: float = 0.001
+    epochs: int = 300
+    patience: int = 300
+    evaluate_every: int = 10
+    scaling: ScalingName = "unit"
+    seed: int = 0
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        check_choices(self, type(self).__init__)
+        check_choices(self)
         check_range(self, order=(0, inf), dropout=(0, 1), epochs=(1, inf), evaluate_every=(1, inf))
         tensors, y = GraphTensors.of(graph, self.scaling), torch.from_numpy(y_train)
         with torch.random.fork_rng(devices=[]):

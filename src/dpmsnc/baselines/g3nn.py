@@ -23,6 +23,7 @@ Reference: Ma et al., "A Flexible Generative Framework for Graph-based Semi-supe
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -47,6 +48,7 @@ LATENT_CHANNELS = 2
 P_0, P_1 = 0.9, 0.1
 
 
+@dataclass(eq=False)
 class G3NN(Baseline):
     """A GNN that is fitted as the posterior of a generative model; lambda is `constraint_weight`, s `entropy_sign`.
 
@@ -57,40 +59,23 @@ class G3NN(Baseline):
         (40, 2)
     """
 
-    def __init__(
-        self,
-        backbone: BackboneName = "gcn",
-        hidden_channels: int = 64,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        edge_model: EdgeModelName = "lsm",
-        constraint_weight: float = 1.0,
-        entropy_sign: float = 1.0,
-        lr: float = 0.01,
-        weight_decay: float = 0.001,
-        epochs: int = 2000,
-        patience: int = 200,
-        evaluate_every: int = 10,
-        scaling: ScalingName = "unit",
-        seed: int = 0,
-    ) -> None:
-        self.backbone: BackboneName = backbone
-        self.hidden_channels = hidden_channels
-        self.num_layers = num_layers
-        self.dropout = dropout
-        self.edge_model: EdgeModelName = edge_model
-        self.constraint_weight = constraint_weight
-        self.entropy_sign = entropy_sign
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.patience = patience
-        self.evaluate_every = evaluate_every
-        self.scaling: ScalingName = scaling
-        self.seed = seed
+    backbone: BackboneName = "gcn"
+    hidden_channels: int = 64
+    num_layers: int = 2
+    dropout: float = 0.5
+    edge_model: EdgeModelName = "lsm"
+    constraint_weight: float = 1.0
+    entropy_sign: float = 1.0
+    lr: float = 0.01
+    weight_decay: float = 0.001
+    epochs: int = 2000
+    patience: int = 200
+    evaluate_every: int = 10
+    scaling: ScalingName = "unit"
+    seed: int = 0
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        check_choices(self, type(self).__init__)
+        check_choices(self)
         counts = ("hidden_channels", "num_layers", "epochs", "evaluate_every")
         check_range(self, **dict.fromkeys(counts, (1, math.inf)), dropout=(0, 0.99), constraint_weight=(0, math.inf))
         tensors, y = GraphTensors.of(graph, self.scaling), torch.from_numpy(y_train)

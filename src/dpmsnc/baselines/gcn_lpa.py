@@ -23,6 +23,7 @@ Reference: Wang & Leskovec, "Unifying Graph Convolutional Neural Networks and La
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
@@ -42,6 +43,7 @@ from dpmsnc.nn.operator import GraphTensors, Operator, OperatorName
 from dpmsnc.options import ScalingName, check_choices, check_range
 
 
+@dataclass(eq=False)
 class GCNLPA(Baseline):
     """A GCN or GAT with learned edge weights; the prediction that is best on validation nodes is kept.
 
@@ -52,40 +54,23 @@ class GCNLPA(Baseline):
         (40, 2)
     """
 
-    def __init__(
-        self,
-        backbone: Literal["gcn", "gat"] = "gcn",
-        hidden_channels: int = 64,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        propagations: int = 5,
-        label_weight: float = 1.0,
-        leave_one_out: bool = False,
-        lr: float = 0.01,
-        weight_decay: float = 0.001,
-        epochs: int = 300,
-        patience: int = 300,
-        evaluate_every: int = 10,
-        scaling: ScalingName = "unit",
-        seed: int = 0,
-    ) -> None:
-        self.backbone: Literal["gcn", "gat"] = backbone
-        self.hidden_channels = hidden_channels
-        self.num_layers = num_layers
-        self.dropout = dropout
-        self.propagations = propagations
-        self.label_weight = label_weight
-        self.leave_one_out = leave_one_out
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.patience = patience
-        self.evaluate_every = evaluate_every
-        self.scaling: ScalingName = scaling
-        self.seed = seed
+    backbone: Literal["gcn", "gat"] = "gcn"
+    hidden_channels: int = 64
+    num_layers: int = 2
+    dropout: float = 0.5
+    propagations: int = 5
+    label_weight: float = 1.0
+    leave_one_out: bool = False
+    lr: float = 0.01
+    weight_decay: float = 0.001
+    epochs: int = 300
+    patience: int = 300
+    evaluate_every: int = 10
+    scaling: ScalingName = "unit"
+    seed: int = 0
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        check_choices(self, type(self).__init__)
+        check_choices(self)
         counts = ("hidden_channels", "num_layers", "propagations", "epochs", "patience", "evaluate_every")
         check_range(self, **dict.fromkeys(counts, (1, inf)), dropout=(0, 0.99), label_weight=(0, inf))
         tensors = WeightedGraph(graph, self.scaling, like_gcn=self.backbone == "gcn")

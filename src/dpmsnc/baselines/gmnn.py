@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
@@ -51,6 +52,7 @@ DrawName = Literal["sample", "max", "expected"]
 P_LAYERS = 2
 
 
+@dataclass(eq=False)
 class GMNN(Baseline):
     """Graph Markov neural network with any backbone for q.
 
@@ -61,43 +63,23 @@ class GMNN(Baseline):
         (40, 2)
     """
 
-    def __init__(
-        self,
-        backbone: BackboneName = "gcn",
-        hidden_channels: int = 64,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        input_dropout: float = 0.5,
-        temperature: float = 0.1,
-        draw: DrawName = "sample",
-        sees: Literal["neighbourhood", "neighbours"] = "neighbourhood",
-        prediction: Literal["q", "p"] = "q",
-        rounds: int = 1,
-        pretraining: int = 200,
-        epochs: int = 100,
-        lr: float = 0.01,
-        weight_decay: float = 0.001,
-        evaluate_every: int = 5,
-        scaling: ScalingName = "unit",
-        seed: int = 0,
-    ) -> None:
-        self.backbone: BackboneName = backbone
-        self.hidden_channels = hidden_channels
-        self.num_layers = num_layers
-        self.dropout = dropout
-        self.input_dropout = input_dropout
-        self.temperature = temperature
-        self.draw: DrawName = draw
-        self.sees: Literal["neighbourhood", "neighbours"] = sees
-        self.prediction: Literal["q", "p"] = prediction
-        self.rounds = rounds
-        self.pretraining = pretraining
-        self.epochs = epochs
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.evaluate_every = evaluate_every
-        self.scaling: ScalingName = scaling
-        self.seed = seed
+    backbone: BackboneName = "gcn"
+    hidden_channels: int = 64
+    num_layers: int = 2
+    dropout: float = 0.5
+    input_dropout: float = 0.5
+    temperature: float = 0.1
+    draw: DrawName = "sample"
+    sees: Literal["neighbourhood", "neighbours"] = "neighbourhood"
+    prediction: Literal["q", "p"] = "q"
+    rounds: int = 1
+    pretraining: int = 200
+    epochs: int = 100
+    lr: float = 0.01
+    weight_decay: float = 0.001
+    evaluate_every: int = 5
+    scaling: ScalingName = "unit"
+    seed: int = 0
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
         self._check_settings()
@@ -121,7 +103,7 @@ class GMNN(Baseline):
         return selection.z.double().numpy()
 
     def _check_settings(self) -> None:
-        check_choices(self, type(self).__init__)
+        check_choices(self)
         counts = ("hidden_channels", "num_layers", "rounds", "pretraining", "epochs", "evaluate_every")
         check_range(self, **dict.fromkeys(counts, (1, inf)), temperature=(1e-3, inf))
         check_range(self, dropout=(0, 0.99), input_dropout=(0, 0.99))

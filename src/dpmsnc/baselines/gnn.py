@@ -5,6 +5,8 @@ It is the GCN, GAT, ... row of every table, and the mean-field start of the pape
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.options import BackboneName, ScalingName
 
 
+@dataclass(eq=False)
 class GNN(Baseline):
     """Any backbone as a plain classifier; the epoch with the best validation accuracy is kept.
 
@@ -26,29 +29,16 @@ class GNN(Baseline):
         (40, 2)
     """
 
-    def __init__(
-        self,
-        backbone: BackboneName = "gcn",
-        hidden_channels: int = 64,
-        num_layers: int = 2,
-        dropout: float = 0.5,
-        lr: float = 0.01,
-        weight_decay: float = 0.001,
-        epochs: int = 300,
-        evaluate_every: int = 10,
-        scaling: ScalingName = "unit",
-        seed: int = 0,
-    ) -> None:
-        self.backbone: BackboneName = backbone
-        self.hidden_channels = hidden_channels
-        self.num_layers = num_layers
-        self.dropout = dropout
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.evaluate_every = evaluate_every
-        self.scaling: ScalingName = scaling
-        self.seed = seed
+    backbone: BackboneName = "gcn"
+    hidden_channels: int = 64
+    num_layers: int = 2
+    dropout: float = 0.5
+    lr: float = 0.01
+    weight_decay: float = 0.001
+    epochs: int = 300
+    evaluate_every: int = 10
+    scaling: ScalingName = "unit"
+    seed: int = 0
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
         tensors = GraphTensors.of(graph, self.scaling)

@@ -18,6 +18,7 @@ Reference: Feng et al., "Graph Random Neural Networks for Semi-Supervised Learni
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 
 import numpy as np
@@ -36,48 +37,31 @@ from dpmsnc.nn.thinning import Thinning
 from dpmsnc.options import ScalingName, check_choices, check_range
 
 
+@dataclass(eq=False)
 class GRAND(Baseline):
     """Random propagation with a consistency loss; the defaults are those of the reference for Cora.
 
     As in `PTA`, dividing rows by their sum leaves values that are too small where a node has hundreds of features.
     """
 
-    def __init__(
-        self,
-        hidden_channels: int = 32,
-        num_layers: int = 8,
-        drop_node: float = 0.5,
-        augmentations: int = 4,
-        temperature: float = 0.5,
-        consistency_weight: float = 1.0,
-        input_dropout: float = 0.5,
-        dropout: float = 0.5,
-        lr: float = 0.01,
-        weight_decay: float = 5e-4,
-        epochs: int = 2000,
-        patience: int = 200,
-        evaluate_every: int = 10,
-        scaling: ScalingName = "rows",
-        seed: int = 0,
-    ) -> None:
-        self.hidden_channels = hidden_channels
-        self.num_layers = num_layers
-        self.drop_node = drop_node
-        self.augmentations = augmentations
-        self.temperature = temperature
-        self.consistency_weight = consistency_weight
-        self.input_dropout = input_dropout
-        self.dropout = dropout
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.patience = patience
-        self.evaluate_every = evaluate_every
-        self.scaling: ScalingName = scaling
-        self.seed = seed
+    hidden_channels: int = 32
+    num_layers: int = 8
+    drop_node: float = 0.5
+    augmentations: int = 4
+    temperature: float = 0.5
+    consistency_weight: float = 1.0
+    input_dropout: float = 0.5
+    dropout: float = 0.5
+    lr: float = 0.01
+    weight_decay: float = 5e-4
+    epochs: int = 2000
+    patience: int = 200
+    evaluate_every: int = 10
+    scaling: ScalingName = "rows"
+    seed: int = 0
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        check_choices(self, type(self).__init__)
+        check_choices(self)
         counts = ("hidden_channels", "augmentations", "epochs", "evaluate_every")
         check_range(self, **dict.fromkeys(counts, (1, inf)), num_layers=(0, inf), temperature=(1e-3, inf))
         check_range(self, drop_node=(0, 0.99), input_dropout=(0, 0.99), dropout=(0, 0.99), consistency_weight=(0, inf))

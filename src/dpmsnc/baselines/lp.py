@@ -15,6 +15,8 @@ References: Zhu & Ghahramani, "Learning from Labeled and Unlabeled Data with Lab
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +25,7 @@ from dpmsnc.graph import Graph
 from dpmsnc.nn.operator import symmetric_normalised
 
 
+@dataclass(eq=False)
 class LabelPropagation(Baseline):
     """Label propagation with restart, or with the training labels held fixed (`clamp`). Validation labels are not used.
 
@@ -32,10 +35,9 @@ class LabelPropagation(Baseline):
         ['red', 'red', 'blue', 'blue']
     """
 
-    def __init__(self, num_layers: int = 10, alpha: float = 0.5, clamp: bool = False) -> None:
-        self.num_layers = num_layers
-        self.alpha = alpha
-        self.clamp = clamp
+    num_layers: int = 10
+    alpha: float = 0.5
+    clamp: bool = False
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
         S = symmetric_normalised(graph.adjacency, self_loop=0.0)

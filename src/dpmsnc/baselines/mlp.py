@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -22,6 +23,7 @@ from dpmsnc.nn.thinning import Thinning
 from dpmsnc.options import ScalingName, check_choices, check_range
 
 
+@dataclass(eq=False)
 class MLP(Baseline):
     """Features alone, without the graph. Dropout is on the features and on the hidden layer.
 
@@ -31,30 +33,18 @@ class MLP(Baseline):
         ['a', 'b', 'a']
     """
 
-    def __init__(
-        self,
-        hidden_channels: int = 64,
-        dropout: float = 0.5,
-        lr: float = 0.01,
-        weight_decay: float = 0.005,
-        epochs: int = 500,
-        patience: int = 200,
-        evaluate_every: int = 10,
-        scaling: ScalingName = "unit",
-        seed: int = 0,
-    ) -> None:
-        self.hidden_channels = hidden_channels
-        self.dropout = dropout
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.patience = patience
-        self.evaluate_every = evaluate_every
-        self.scaling: ScalingName = scaling
-        self.seed = seed
+    hidden_channels: int = 64
+    dropout: float = 0.5
+    lr: float = 0.01
+    weight_decay: float = 0.005
+    epochs: int = 500
+    patience: int = 200
+    evaluate_every: int = 10
+    scaling: ScalingName = "unit"
+    seed: int = 0
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        check_choices(self, type(self).__init__)
+        check_choices(self)
         counts = ("hidden_channels", "epochs", "patience", "evaluate_every")
         check_range(self, **dict.fromkeys(counts, (1, inf)), dropout=(0, 0.99))
         tensors = GraphTensors.of(graph, self.scaling)

@@ -17,6 +17,7 @@ Reference: Dong et al., "On the Equivalence of Decoupled Graph Convolution Netwo
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -35,6 +36,7 @@ from dpmsnc.options import ScalingName
 EXPONENT_EPOCHS = 100
 
 
+@dataclass(eq=False)
 class PTA(Baseline):
     """Propagation then adaptive training.
 
@@ -46,31 +48,17 @@ class PTA(Baseline):
     rows by their sum leaves values so small that the weight decay wins: take `scaling="binary"` there (Amazon sets).
     """
 
-    def __init__(
-        self,
-        hidden_channels: int = 64,
-        num_layers: int = 10,
-        alpha: float = 0.1,
-        lr: float = 0.1,
-        weight_decay: float = 0.005,
-        loss_weight: float = 0.05,
-        max_epochs: int = 2000,
-        patience: int = 100,
-        epochs_unvalidated: int = 200,
-        scaling: ScalingName = "rows",
-        seed: int = 0,
-    ) -> None:
-        self.hidden_channels = hidden_channels
-        self.num_layers = num_layers
-        self.alpha = alpha
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.loss_weight = loss_weight
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.epochs_unvalidated = epochs_unvalidated
-        self.scaling: ScalingName = scaling
-        self.seed = seed
+    hidden_channels: int = 64
+    num_layers: int = 10
+    alpha: float = 0.1
+    lr: float = 0.1
+    weight_decay: float = 0.005
+    loss_weight: float = 0.05
+    max_epochs: int = 2000
+    patience: int = 100
+    epochs_unvalidated: int = 200
+    scaling: ScalingName = "rows"
+    seed: int = 0
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
         tensors = GraphTensors.of(graph, self.scaling)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ class Uniform(Baseline):
         return np.full((graph.num_nodes, graph.num_classes), 1 / graph.num_classes)
 
 
+@dataclass(eq=False)
 class ScaledPTA(Baseline):
     """PTA with rows of features brought to sum 1 or to length 1, whichever finds more of the validation labels.
 
@@ -32,8 +34,7 @@ class ScaledPTA(Baseline):
     never fail badly.
     """
 
-    def __init__(self, seed: int = 0) -> None:
-        self.seed = seed
+    seed: int = 0
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
         by_length = PTA(scaling="unit", seed=self.seed)._fit(graph, y_train, y_validation)

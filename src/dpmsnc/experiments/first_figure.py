@@ -16,19 +16,16 @@ from dpmsnc import draw
 from dpmsnc.data import Task
 from dpmsnc.data.grids import cyclic_grid, grid_positions, grid_scattered
 from dpmsnc.demo import EXTRA_COLUMNS
-from dpmsnc.experiments.run import Experiment, Row, own_labels
+from dpmsnc.experiments import synthetic
+from dpmsnc.experiments.run import Experiment, own_labels
 from dpmsnc.experiments.shown import accuracies, cell, metrics, seeds
 from dpmsnc.experiments.store import Document
 from dpmsnc.experiments.table import Table
 from dpmsnc.graph import UNKNOWN
 
 DATASET = "grid_scattered"
-ROWS = {
-    "gcn": Row("gcn", {"hidden_channels": 16, "num_layers": 1}),
-    "masked-labels": Row("masked-labels"),
-    "dpm-snc": Row("dpm-snc"),
-}
-NAMES = {"gcn": "GCN", "dpm-snc": "DPM-SNC"}
+ROWS = {name: synthetic.ROWS[name] for name in ("gcn", "gmnn", "clgnn", "masked-labels", "dpm-snc")}
+NAMES = {"gcn": "GCN", "gmnn": "GMNN", "clgnn": "CLGNN", "dpm-snc": "DPM-SNC"}
 NOTES = (
     "In %, mean±std over seeds. large: test nodes of the 2 x 1000 grid; small: the 32 nodes of the 2 x 20 grid whose",
     "label is not known, which are in no split.",

@@ -10,7 +10,7 @@ from dpmsnc.experiments.store import Document
 from dpmsnc.experiments.table import Table
 
 DATASETS = ("grid_scattered", "grid_localized")
-# the paper's 30000 would take about 25 CPU-minutes a seed, these take about 8
+# the paper's 30000 would take more than seven times as long
 PAPER_STEPS = 4000
 SMALL = {"hidden_channels": 16, "num_layers": 1}
 ROWS = {
