@@ -32,8 +32,10 @@ def small_and_extra(dataset, seed):
 def short(row):
     """The same row, trained for a moment."""
     settings = dict(row.settings)
-    if row.method == "gcn" or row.method == "gcnii":
+    if row.method in ("gcn", "gcnii", "gmnn"):
         return Row(row.method, settings | {"epochs": 2})
+    if row.method == "clgnn":
+        return Row(row.method, settings | {"rounds": 1, "steps": 2, "first_steps": 2})
     if row.method == "lp":
         return row
     temperature = settings.get("training", TRAINING).temperature
