@@ -44,7 +44,7 @@ class Problem:
         settings: dict[str, Any] = {
             "amortised": case.amortised,
             "parameterisation": "label" if few else "epsilon",
-            "sampling": Sampling(adopt=0.0) if few else PAPER["sampling"],
+            "sampling": Sampling(method="ddim", adopt=0.0) if few else PAPER["sampling"],
             "num_samples": case.num_samples,
         }
         labels = np.where(task.train, task.graph.y, 0)

@@ -128,12 +128,15 @@ def test_a_start_with_settings_is_saved_with_the_model(tmp_path):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_default_start_chooses_how_features_are_scaled_by_validation_labels(seed):
     task = clusters(seed=seed)
-    starts = ScaledPTA(), PTA(scaling="unit"), PTA(scaling="rows")
-    answers = [start.fit(task.graph, validation=task.validation).predict_proba() for start in starts]
-    chosen, unit, rows = answers
+    starts = ScaledPTA(), *(PTA(scaling=scaling) for scaling in ("unit", "rows", "binary"))
+    chosen, *answers = [start.fit(task.graph, validation=task.validation).predict_proba() for start in starts]
     scores = [(task.graph.y == proba.argmax(axis=1))[task.validation].mean() for proba in answers]
-    assert not np.array_equal(unit, rows)
-    assert np.array_equal(chosen, unit if scores[1] >= scores[2] else rows)
+    assert not np.array_equal(*answers[:2])
+    assert np.array_equal(chosen, answers[np.argmax(scores)])
+    short = ScaledPTA(settings={"max_epochs": 3}).fit(task.graph, validation=task.validation).predict_proba()
+    assert not np.array_equal(short, chosen)
+    unvalidated = [start.fit(task.graph).predict_proba() for start in starts[:2]]
+    assert np.array_equal(*unvalidated)
 
 
 def test_a_start_without_the_verbs_is_refused():

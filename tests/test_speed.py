@@ -23,7 +23,7 @@ from benchmarks.reference import Reference
 from dpmsnc.options import Sampling
 
 BACKBONES = ["gcn-improved", "gat", "gcnii-timeless"]
-FEW_STEPS = {"amortised": True, "parameterisation": "label", "sampling": Sampling(adopt=0.0)}
+FEW_STEPS = {"amortised": True, "parameterisation": "label", "sampling": Sampling(method="ddim", adopt=0.0)}
 
 
 def small(backbone="gcn-improved", sparse=True, **settings):

@@ -5,21 +5,32 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from dpmsnc import InputError, NodeClassifier, Sampling, Training
 from dpmsnc.baselines import GNN, PTA
-from dpmsnc.baselines.start import make_start
+from dpmsnc.baselines.start import STARTS, make_start
 from dpmsnc.cli import main, parse
+from dpmsnc.cli_fit import StartName
 from dpmsnc.data import grid_scattered
 from dpmsnc.experiments import methods, registry, spaces
 from dpmsnc.experiments.configs import Config, config_path, configured, flat, nested, overridden, read_config
 from dpmsnc.experiments.methods import Method
 from dpmsnc.experiments.run import Experiment, Row, Run
 from dpmsnc.experiments.spaces import PAPER, space
-from dpmsnc.experiments.tuning import Search, finished, open_study, searched_starts, tune, validation_score
+from dpmsnc.experiments.tuning import (
+    Search,
+    finished,
+    open_study,
+    prepared,
+    searched_starts,
+    tune,
+    validation_score,
+    what_is_seen,
+)
 from tiny_tables import fast, write_tables
 
 SHORT = {
@@ -219,26 +230,57 @@ def test_a_start_is_fitted_once_for_all_trials_and_changes_no_score(monkeypatch)
     fits = []
     monkeypatch.setattr(PTA, "_fit", lambda self, *arguments, fit=PTA._fit: fits.append(1) or fit(self, *arguments))
     task = small("grid_scattered", 100)
-    models = [NodeClassifier(seed=100, **(SHORT | {"start": "pta"})) for _ in range(3)]
-    scores = [validation_score(model, task.graph, task.validation, lambda running: None) for model in models[:2]]
+    seen, search = what_is_seen(task), Search("dpm-snc", "grid_scattered")
+    monkeypatch.setattr(Search, "default", lambda self, seed: NodeClassifier(seed=100, **(SHORT | {"start": "pta"})))
+    models = [prepared(search, 100, {}, seen) for _ in range(2)]
+    scores = [validation_score(model, task.graph, task.validation, lambda running: None) for model in models]
     assert fits == [1]
-    alone = models[2].fit(task.graph, validation=task.validation)
+    alone = search.default(100).fit(task.graph, validation=task.validation)
     assert len(fits) == 2 and scores == [alone.best_accuracy_] * 2
 
 
-def test_starts_are_tried_with_the_settings_of_their_own_search(tmp_path):
-    found = Config("grand", None, "cora", {"num_layers": 2}, 0.8, 0.7, 20, [100])
-    found.write(tmp_path)
+def test_a_start_that_depends_on_the_classifier_is_not_shared():
+    seen = what_is_seen(small("grid_scattered", 100))
+    assert seen.start(NodeClassifier(start="gnn")) == "gnn" and seen.starts == {}
+
+
+def test_starts_are_also_tried_with_the_settings_of_their_own_search(tmp_path):
+    for method, settings in (("grand", {"num_layers": 2}), ("pta", {"alpha": 0.3})):
+        Config(method, None, "cora", settings, 0.8, 0.7, 20, [100]).write(tmp_path)
+    Config("g3nn", "gcn", "cora", {}, 0.8, 0.8, 20, [100]).write(tmp_path)  # its defaults were the best
     starts = searched_starts("cora", tmp_path)
     search = Search("dpm-snc", "cora", starts=starts)
-    assert starts == {"grand": {"num_layers": 2}}
-    assert {"pta", "grand", "g3nn"} <= set(search.space["start"])
-    assert search.settings(search.defaults | {"start": "grand"}) == {"start": ["grand", {"num_layers": 2}]}
+    assert search.space["start"] == ("pta", "grand", "g3nn", "searched pta", "searched grand")
+    found = search.settings(search.defaults | {"start": "searched grand"})
+    assert found == {"start": ["grand", {"num_layers": 2}]}
     assert search.settings(search.defaults | {"start": "g3nn"}) == {"start": "g3nn"}
     assert search.settings(search.defaults) == {}
-    assert search.name != Search("dpm-snc", "cora").name
-    changed = overridden(search.default(0), search.settings(search.defaults | {"start": "grand"}))
-    assert make_start(changed).num_layers == 2
+    assert make_start(overridden(search.default(0), found)).num_layers == 2
+    plain = Search("dpm-snc", "cora")
+    assert search.name != plain.name == replace(plain, starts={"g3nn": {}}).name
+
+
+def test_a_killed_trial_is_drawn_again_also_once_there_are_trials_to_learn_from(noted, tmp_path, monkeypatch):
+    varied = {name: name for name in ("dropout", "num_layers", "hidden_channels")} | {"learning_rate": "lr"}
+    monkeypatch.setitem(spaces.ARGUMENTS, "gcn", varied)
+    search = Search("gcn", "grid_scattered")
+    tune(search, 16, tmp_path / "whole", tmp_path, small)
+    tune(search, 12, tmp_path / "killed", tmp_path, small)
+    study(search, tmp_path / "killed").ask()  # what a kill leaves behind
+    tune(search, 16, tmp_path / "killed", tmp_path, small)
+    params = [[t.params for t in finished(study(search, tmp_path / folder))] for folder in ("whole", "killed")]
+    assert params[0] == params[1]
+
+
+def test_a_searched_depth_reaches_the_rows_of_every_backbone(tmp_path):
+    for backbone in ("gcn", "gcnii"):
+        settings = {"num_layers": 4, "start": ["grand", {"num_layers": 2}]}
+        Config("dpm-snc", backbone, "cora", settings, 0.8, 0.7, 20, [100]).write(tmp_path)
+    experiment = configured(registry.EXPERIMENTS["homophilic"], tmp_path)
+    for backbone in ("gcn", "gcnii"):
+        model = Run(experiment, "cora", f"dpm-snc ({backbone})", 0).build()
+        assert (model.num_layers, model.start) == (4, ["grand", {"num_layers": 2}])
+    assert Search("dpm-snc", "cora", "gcnii").defaults["num_layers"] == 8
 
 
 def test_seeds_that_tables_report_are_refused(capsys):
@@ -306,6 +348,22 @@ def test_a_bad_configuration_is_refused_by_fit(text, message, tmp_path, capsys):
         assert main([str(word) for word in words]) == 2
         assert (message if path == "bad.json" else "there is no configuration file") in capsys.readouterr().err
     assert not (tmp_path / "model").exists()
+
+
+def test_fit_takes_a_start_with_settings_from_a_configuration(tmp_path, capsys):
+    start = ["grand", {"num_layers": 2}]
+    path = str(Config("dpm-snc", "gcn", "cora", {"start": start}, 0.8, 0.7, 20, [100]).write(tmp_path))
+    words = ["fit", "--out", "model", "--config", path]
+    assert parse(words).classifier().start == start
+    assert parse([*words, "--start", "lp"]).classifier().start == "lp"
+    for wrong in ("--help", "--no-such-flag"):
+        with pytest.raises(SystemExit):
+            parse([*words, wrong])
+    assert "grand" in capsys.readouterr().out
+
+
+def test_flags_name_every_start():
+    assert set(get_args(StartName)) == set(STARTS)
 
 
 def test_fit_takes_a_configuration_and_flags_override_it(tmp_path):

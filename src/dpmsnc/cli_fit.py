@@ -97,7 +97,7 @@ class Fit:
         from dpmsnc.folder import CHECKPOINT, check_free, claimed, is_finished, save_model
         from dpmsnc.io import storable_names
 
-        clf = NodeClassifier(**vars(self.model))
+        clf = self.classifier()
         check_free(self.out, self.resume, self.overwrite)
         if self.resume and is_finished(self.out, clf):
             print(f"{self.out} holds the finished model; nothing to resume")
@@ -148,6 +148,14 @@ class Fit:
             metrics={"selected": selected, "last": last},
         )
 
+    def classifier(self) -> NodeClassifier:
+        """As the flags say; a start that is the configuration's also has the settings that it has there."""
+        model = dict(vars(self.model))
+        match configured_model(self.config).get("start"):
+            case [name, _] as start if name == model["start"]:
+                model["start"] = start
+        return NodeClassifier(**model)
+
     def _report(self, clf: NodeClassifier, cost: Cost) -> int:
         steps, spent = clf.history_.step, f"{cost.wall_s:.1f} s"
         accuracy = f"validation accuracy {clf.best_accuracy_:.4f} at step {clf.best_step_}"
@@ -174,6 +182,9 @@ def fit_defaults(arguments: Sequence[str]) -> Fit:
     if chosen.preset and chosen.config:
         raise InputError("a configuration is a change to the defaults, not to a preset; give --config or --preset")
     model = preset(chosen.preset, chosen.setting) if chosen.preset else configured_model(chosen.config)
+    match model.get("start"):
+        case [name, _]:  # flags know names alone
+            model = model | {"start": name}
     return Fit(out=tyro.MISSING, model=ModelFlags(**model))
 
 

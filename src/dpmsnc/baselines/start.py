@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from dpmsnc.baselines.grand import GRAND
 from dpmsnc.baselines.lp import LabelPropagation
 from dpmsnc.baselines.pta import PTA
 from dpmsnc.errors import InputError
-from dpmsnc.graph import Graph
+from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.options import ScalingName
 
 
 class Uniform(Baseline):
@@ -28,24 +29,28 @@ class Uniform(Baseline):
 
 @dataclass(eq=False)
 class ScaledPTA(Baseline):
-    """PTA with rows of features brought to sum 1 or to length 1, whichever finds more of the validation labels.
+    """PTA with the scaling of features that finds most of the validation labels.
 
-    Sums suit nodes with a few dozen words, lengths those with hundreds; without validation labels it is lengths, which
-    never fail badly.
+    Rows of sum 1 suit nodes with a few dozen words and fail where they have hundreds; without validation labels, or
+    without features, it is rows of length 1.
     """
 
     seed: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        by_length = PTA(scaling="unit", seed=self.seed)._fit(graph, y_train, y_validation)
-        if graph.x is None or not (y_validation >= 0).any():
-            return by_length
-        by_sum = PTA(scaling="rows", seed=self.seed)._fit(graph, y_train, y_validation)
-        return max(by_length, by_sum, key=lambda proba: validation_accuracy(proba, y_validation))
+        choice = graph.x is not None and bool((y_validation != UNKNOWN).any())
+        scalings: tuple[ScalingName, ...] = ("unit", "rows", "binary") if choice else ("unit",)
+        answers = (
+            PTA(**{"scaling": scaling, **self.settings}, seed=self.seed)._fit(graph, y_train, y_validation)
+            for scaling in scalings
+        )
+        return max(answers, key=lambda proba: validation_accuracy(proba, y_validation))
 
 
 def _pta(classifier: Any, **settings: Any) -> Baseline:
-    return PTA(seed=classifier.seed, **settings) if settings else ScaledPTA(classifier.seed)
+    PTA(**settings)  # complains of settings that it does not take
+    return PTA(seed=classifier.seed, **settings) if "scaling" in settings else ScaledPTA(classifier.seed, settings)
 
 
 def _gnn(classifier: Any, **settings: Any) -> GNN:

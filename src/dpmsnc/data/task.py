@@ -57,7 +57,7 @@ class Task:
         Nodes for which the data set itself has no label are taken out of all three splits.
         """
         train, validation, test = (mask & graph.known for mask in (train, validation, test))
-        # an empty cache, because what is cached may hold the graph it was made from, labels and all
+        # a copy has an empty cache; with one shared, what is cached would hold the fully labelled graph
         visible = replace(graph, y=np.where(train | validation, graph.y, UNKNOWN))
         return cls(name, visible, graph.y, train, validation, test)
 

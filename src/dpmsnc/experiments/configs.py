@@ -133,7 +133,7 @@ def configured(experiment: Experiment, folder: Path) -> Experiment:
     """The experiment with the configurations of `folder`, in every cell for which it has one."""
     varying = _varying(experiment)
     rows = {
-        label: replace(row, by_dataset=_by_dataset(row, experiment.datasets, folder, varying[row.method]))
+        label: replace(row, by_dataset=_by_dataset(row, experiment.datasets, folder, varying))
         for label, row in experiment.rows.items()
     }
     return replace(experiment, rows=rows)
@@ -152,34 +152,47 @@ def require_configuration(experiments: Iterable[Experiment], folder: Path) -> No
         raise InputError(f"{folder} has no configuration for any row of {names}; `dpmsnc tune` writes them")
 
 
-def _varying(experiment: Experiment) -> dict[str, set[str]]:
-    """By method, the dotted names of the options in which its rows differ from each other."""
+Names = tuple[str, str | None]
+"""A method and its backbone: rows with the same ones share files."""
+
+
+def _varying(experiment: Experiment) -> dict[Names, set[str]]:
+    """Of rows that share files, the dotted names of the options in which they differ from each other."""
     from dpmsnc.experiments.methods import method
 
-    models: dict[str, list[dict[str, Any]]] = {row.method: [] for row in experiment.rows.values()}
+    models: dict[Names, list[dict[str, Any]]] = {}
     for row in experiment.rows.values():
         with suppress(InputError):  # it cannot be run here
-            models[row.method].append(flat(configuration(method(row.method).build(0, **row.settings))))
+            model = method(row.method).build(0, **row.settings)
+            models.setdefault((row.method, _backbone(model)), []).append(flat(configuration(model)))
     return {
         name: {option for one in found for option in one if any(one[option] != other.get(option) for other in found)}
         for name, found in models.items()
     }
 
 
-def _by_dataset(row: Row, datasets: tuple[str, ...], folder: Path, varying: set[str]) -> dict[str, Nested]:
+def _backbone(model: Any) -> str | None:
+    return getattr(model, "backbone", None)
+
+
+def _by_dataset(
+    row: Row, datasets: tuple[str, ...], folder: Path, varying: Mapping[Names, set[str]]
+) -> dict[str, Nested]:
     from dpmsnc.experiments.methods import method
 
     try:
         build = method(row.method).build
-        model, default = build(0, **row.settings), build(0)
+        model = build(0, **row.settings)
+        default = build(0, **{name: value for name, value in row.settings.items() if name == "backbone"})
     except InputError:
         return {}  # the row cannot be run here, which is for others to say
     # what makes the row what it is stays, also where that is the default: a search knew nothing of the row
     before, after = flat(configuration(default)), flat(configuration(model))
-    fixed = {name for name, value in after.items() if value != before.get(name)} | set(row.settings) | varying
+    backbone = _backbone(model)
+    fixed = set(row.settings) | varying[row.method, backbone]
+    fixed |= {name for name, value in after.items() if value != before.get(name)}
     found: dict[str, Nested] = {}
     for dataset in datasets:
-        backbone = getattr(model, "backbone", None)
         path = folder / config_path(dataset, row.method, backbone)
         if path.is_file():
             settings = flat(read_config(path, row.method, backbone, dataset).settings)

@@ -55,7 +55,8 @@ TIMED = {name: diffusion(steps, 2) for name, steps in DPM.items()} | {
 }
 GRID_NOTES = (
     "Test accuracy in %, mean±std over seeds, weights selected on validation. Columns: T, the number of diffusion",
-    "steps of training and of prediction; a single deterministic run, without progressive rounds. Backbone GCN.",
+    "steps of training and of prediction, with the multistep solver; a single deterministic run, without progressive",
+    "rounds. Backbone GCN.",
 )
 TIMED_NOTES = (
     "Test accuracy in %, mean±std over seeds, against CPU milliseconds of one prediction for all nodes on one core.",

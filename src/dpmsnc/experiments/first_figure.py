@@ -28,7 +28,7 @@ ROWS = {name: synthetic.ROWS[name] for name in ("gcn", "gmnn", "clgnn", "masked-
 NAMES = {"gcn": "GCN", "gmnn": "GMNN", "clgnn": "CLGNN", "dpm-snc": "DPM-SNC"}
 NOTES = (
     "In %, mean±std over seeds. large: test nodes of the 2 x 1000 grid; small: the 32 nodes of the 2 x 20 grid whose",
-    "label is not known, which are in no split.",
+    "label is not known, which are in no split. gmnn answers by its network on neighbours' labels.",
 )
 
 

@@ -31,6 +31,9 @@ from dpmsnc.errors import InputError
 from dpmsnc.options import BackboneName
 from dpmsnc.presets import preset
 
+DEEP = ("gcnii", "gcnii-timeless")
+"""Networks that are made to be deep, and of which two layers would be no fair example."""
+
 
 @dataclass(frozen=True)
 class Method:
@@ -57,12 +60,10 @@ def _seeded(kind: Callable[..., Baseline], seed: int, **settings: Any) -> Baseli
     return kind(seed=seed, **settings)
 
 
-def _masked_labels(seed: int, **settings: Any) -> MaskedLabels:
-    return MaskedLabels(seed=seed, **settings)
-
-
-def _dpm_snc(seed: int, **settings: Any) -> NodeClassifier:
-    return NodeClassifier(seed=seed, **settings)
+def _classifier(kind: type[NodeClassifier], seed: int, **settings: Any) -> NodeClassifier:
+    if settings.get("backbone") in DEEP:
+        settings = {"num_layers": 8, **settings}
+    return kind(seed=seed, **settings)
 
 
 def _dpm_snc_paper(seed: int, setting: str = "homophilic", steps: int | None = None, **settings: Any) -> NodeClassifier:
@@ -87,8 +88,8 @@ METHODS: dict[str, Method] = {
     "clgnn": Method(partial(_seeded, CLGNN)),
     "grand": Method(partial(_seeded, GRAND)),
     "entropy": Method(partial(_seeded, EntropySharpening)),
-    "masked-labels": Method(_masked_labels),
-    "dpm-snc": Method(_dpm_snc),
+    "masked-labels": Method(partial(_classifier, MaskedLabels)),
+    "dpm-snc": Method(partial(_classifier, NodeClassifier)),
     "dpm-snc-paper": Method(_dpm_snc_paper),
 }
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from dpmsnc.errors import InputError
 from dpmsnc.experiments.configs import flat
+from dpmsnc.experiments.methods import DEEP
 from dpmsnc.experiments.store import configuration
 
 Value = str | float | bool
@@ -38,11 +39,10 @@ PAPER: dict[str, Ranges] = {
     },
     "synthetic": {"learning_rate": (0.001, 0.005, 0.01)},
 }
-DEEP = ("gcnii", "gcnii-timeless")
 DEPTHS = (4, 8, 16, 32)
 """Layers of networks that are made to be deep."""
-STARTS = ("pta", "grand", "g3nn")
-"""Who may fill the first buffer; a search gives each the settings that an earlier search found for it."""
+CANDIDATES = ("pta", "grand", "g3nn")
+"""Who may fill the first buffer."""
 _ALWAYS: Ranges = {
     "dropout": (0.2, 0.5, 0.7),
     "unlabelled_weight": ("confidence", 0.1, 1.0),
@@ -66,7 +66,7 @@ _ALWAYS: Ranges = {
 _WITH_FEATURES: Ranges = {
     "scaling": ("unit", "rows", "binary"),
     "hide_features": (0.0, 0.05, 0.2),
-    "start": STARTS,
+    "start": CANDIDATES,
 }
 OURS: dict[str, Ranges] = {
     "homophilic": {**_ALWAYS, **_WITH_FEATURES},

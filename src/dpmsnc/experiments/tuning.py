@@ -32,7 +32,7 @@ from dpmsnc.data import Task, load
 from dpmsnc.errors import InputError
 from dpmsnc.experiments.configs import Config, Nested, config_path, flat, nested, overridden, read_config
 from dpmsnc.experiments.methods import method
-from dpmsnc.experiments.spaces import STARTS, Space, space
+from dpmsnc.experiments.spaces import CANDIDATES, Space, space
 from dpmsnc.experiments.store import Cost, configuration, versions
 from dpmsnc.graph import Graph
 from dpmsnc.metrics import accuracy
@@ -47,11 +47,44 @@ if TYPE_CHECKING:
 FIRST_SEED = 100
 WARM_UP = 300
 """Training steps before which no trial is pruned."""
-TRIES = 10
-"""Proposals that may repeat an earlier trial before one is run twice, as it must be where a space is used up."""
+TRIES = 1000
+"""Random draws in search of a trial that was not run yet; where a space is used up, one is run twice."""
 
-Visible = tuple[Graph, NDArray[np.bool_]]
-"""What a search sees of a task: the graph without test labels, and the validation nodes."""
+SEARCHED = "searched "
+"""Before the name of a start: with the settings that its own search found."""
+
+
+@dataclass(frozen=True)
+class Visible:
+    """What a search sees of a task: the graph without test labels, and the validation nodes."""
+
+    graph: Graph
+    validation: NDArray[np.bool_]
+    starts: dict[str, FittedStart] = field(default_factory=dict)
+    """Fitted for the first trial that asked for them, and remembered for the others."""
+
+    def start(self, model: NodeClassifier) -> Any:
+        """The start of a classifier; fitted already, unless it depends on the classifier's other settings."""
+        if model.start == "gnn":
+            return model.start
+        name = json.dumps(model.start)
+        if name not in self.starts:
+            start = make_start(model).fit(self.graph, validation=self.validation)
+            self.starts[name] = FittedStart(start.predict_proba())
+        return self.starts[name]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedStart:
+    """A start that has its answer."""
+
+    proba: NDArray[np.float64]
+
+    def fit(self, graph: Graph, validation: Any = None) -> Self:
+        return self
+
+    def predict_proba(self) -> NDArray[np.float64]:
+        return self.proba
 
 
 @dataclass(frozen=True)
@@ -67,7 +100,7 @@ class Search:
     seed: int = 0
     """Seed of the search itself."""
     starts: Mapping[str, Nested] = field(default_factory=dict)
-    """Settings with which a start other than the default one is tried, by name."""
+    """Settings that earlier searches found for starts, by name."""
 
     def __post_init__(self) -> None:
         if not self.seeds or min(self.seeds) < FIRST_SEED:
@@ -90,7 +123,11 @@ class Search:
 
     @cached_property
     def space(self) -> Space:
-        return space(self.method, self.dataset, self.default(0))
+        found = space(self.method, self.dataset, self.default(0))
+        if "start" in found:
+            searched = [SEARCHED + name for name, settings in self.starts.items() if settings]
+            found["start"] = (*found["start"], *searched)
+        return found
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
@@ -101,8 +138,9 @@ class Search:
     def settings(self, chosen: dict[str, Any]) -> dict[str, Any]:
         """What was chosen otherwise than by default, in groups."""
         changed = {name: value for name, value in chosen.items() if value != self.defaults[name]}
-        if self.starts.get(start := changed.get("start", "")):
-            changed["start"] = [start, dict(self.starts[start])]
+        if (start := str(changed.get("start"))).startswith(SEARCHED):
+            name = start.removeprefix(SEARCHED)
+            changed["start"] = [name, dict(self.starts[name])]
         return nested(changed)
 
     @property
@@ -111,16 +149,16 @@ class Search:
         version = method(self.method).version
         parts = [self.space, configuration(self.default(0)), version, self.seeds, self.seed]
         if "start" in self.space:
-            parts.append(dict(self.starts))
+            parts.append({name: settings for name, settings in self.starts.items() if settings})
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]
         return f"{self.path.with_suffix('')}-{digest}"
 
 
 def searched_starts(dataset: str, folder: Path) -> dict[str, Nested]:
     """The settings that earlier searches found for starts on a data set."""
-    default = {name: getattr(method(name).build(0), "backbone", None) for name in STARTS}
+    default = {name: getattr(method(name).build(0), "backbone", None) for name in CANDIDATES}
     paths = {name: folder / config_path(dataset, name, backbone) for name, backbone in default.items()}
-    return {name: read_config(path, name).settings for name, path in paths.items() if path.is_file()}
+    return {name: read_config(path, name, dataset=dataset).settings for name, path in paths.items() if path.is_file()}
 
 
 def tune(
@@ -196,7 +234,7 @@ def what_is_seen(task: Task) -> Visible:
     """All that a search gets of a task."""
     if not task.validation.any():
         raise InputError(f"{task.name} has no validation nodes, so there is nothing to choose by")
-    return task.graph, task.validation
+    return Visible(task.graph, task.validation)
 
 
 def next_trial(search: Search, study: Study, visible: dict[int, Visible]) -> int:
@@ -208,8 +246,9 @@ def next_trial(search: Search, study: Study, visible: dict[int, Visible]) -> int
         study.enqueue_trial(search.defaults)
     trial, chosen = draw(search, study)
     try:
+        models = [prepared(search, seed, chosen, seen) for seed, seen in visible.items()]
         with Cost() as cost:
-            score = mean_score(search, chosen, visible, trial)
+            score = mean_score(models, list(visible.values()), trial)
     except optuna.TrialPruned:
         study.tell(trial, state=optuna.trial.TrialState.PRUNED)
     except BaseException:
@@ -222,33 +261,44 @@ def next_trial(search: Search, study: Study, visible: dict[int, Visible]) -> int
 
 
 def draw(search: Search, study: Study) -> tuple[Trial, dict[str, Any]]:
-    """The next trial and its settings: TPE's proposal, or after five that were tried before, a random one.
+    """The next trial and its settings: TPE's proposal, or where that was tried before, a random one that was not.
 
-    Seeded by what is finished, so that a trial that was killed is drawn again.
+    Seeded by what is finished, and blind to trials that were killed, so that these are drawn again.
     """
     optuna = import_optuna()
     done = finished(study)
+    rng = np.random.default_rng([search.seed, len(done)])
+    study.sampler = optuna.samplers.TPESampler(seed=int(rng.integers(2**32)), constant_liar=False)
+    trial = study.ask()
+    chosen = {name: trial.suggest_categorical(name, choices) for name, choices in search.space.items()}
     tried = [trial.params for trial in done]
-    for attempt in range(TRIES):
-        seed = int(np.random.SeedSequence([search.seed, len(done), attempt]).generate_state(1)[0])
-        sampler = optuna.samplers.TPESampler if attempt < TRIES // 2 else optuna.samplers.RandomSampler
-        study.sampler = sampler(seed=seed)
-        trial = study.ask()
-        chosen = {name: trial.suggest_categorical(name, choices) for name, choices in search.space.items()}
+    for _ in range(TRIES):
         if chosen not in tried:
             break
-        if attempt < TRIES - 1:
-            study.tell(trial, state=optuna.trial.TrialState.FAIL)  # not counted
+        chosen = {name: choices[rng.integers(len(choices))] for name, choices in search.space.items()}
+    if chosen != trial.params:
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)  # not counted
+        study.enqueue_trial(chosen)
+        trial = study.ask()
+        for name, choices in search.space.items():
+            trial.suggest_categorical(name, choices)
     return trial, chosen
 
 
-def mean_score(search: Search, chosen: dict[str, Any], visible: dict[int, Visible], trial: Trial) -> float:
-    """Validation accuracy over the seeds."""
+def prepared(search: Search, seed: int, chosen: dict[str, Any], seen: Visible) -> Any:
+    """The estimator of a trial; its start is fitted, so that no trial pays for what others share."""
     torch.set_num_threads(1)
+    model = overridden(search.default(seed), search.settings(chosen))
+    if isinstance(model, NodeClassifier):
+        model.start = seen.start(model)
+    return model
+
+
+def mean_score(models: Sequence[Any], visible: Sequence[Visible], trial: Trial) -> float:
+    """Validation accuracy over the seeds."""
     scores: list[float] = []
-    for seed, (graph, validation) in visible.items():
-        model = overridden(search.default(seed), search.settings(chosen))
-        scores.append(validation_score(model, graph, validation, watch(trial, scores)))
+    for model, seen in zip(models, visible, strict=True):
+        scores.append(validation_score(model, seen.graph, seen.validation, watch(trial, scores)))
     return statistics.fmean(scores)
 
 
@@ -259,29 +309,10 @@ def validation_score(
     if not isinstance(model, NodeClassifier):
         model.fit(graph, validation=validation)
         return accuracy(graph.encode(model.predict()), graph.y, validation)
-    if model.start != "gnn":  # that one depends on what is varied
-        model.start = Remembered(model.start, model.seed, graph, validation)
     model.fit(graph, validation=validation, progress=progress)
     if model.interrupted_:  # `fit` turns Ctrl-C into an early end
         raise KeyboardInterrupt
     return model.best_accuracy_
-
-
-class Remembered:
-    """A start that is fitted for the first trial that asks for it, and remembered with the graph for the others."""
-
-    def __init__(self, start: Any, seed: int, graph: Graph, validation: NDArray[np.bool_]) -> None:
-        def fitted() -> NDArray[np.float64]:
-            whole = make_start(NodeClassifier(start=start, seed=seed)).fit(graph, validation=validation)
-            return np.asarray(whole.predict_proba())
-
-        self.proba = graph.cached(f"start/{json.dumps(start)}/{seed}", fitted)
-
-    def fit(self, graph: Graph, validation: Any = None) -> Self:
-        return self
-
-    def predict_proba(self) -> NDArray[np.float64]:
-        return self.proba
 
 
 def watch(trial: Trial, before: Sequence[float]) -> Callable[[PartialTraining], None]:
