@@ -261,13 +261,15 @@ class RayWorkers(Pool):
 
 
 def _keep_to_ourselves() -> None:
-    """Ray listens on the network, would put a token into the home folder, and reports its use to its makers.
+    """Ray listens on the network, would put a token into the home folder, and reports its use to its makers. It would
+    also run its workers at the least priority: beside anything else they would hardly go on.
 
     A token that only our processes know keeps others out; who has chosen another `RAY_AUTH_MODE` keeps it.
     """
     if "RAY_AUTH_MODE" not in os.environ:
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")
 
 
 def _check_answers(address: str) -> None:
