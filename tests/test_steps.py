@@ -23,7 +23,8 @@ def small(name, seed):
 @pytest.fixture
 def experiment(monkeypatch):
     monkeypatch.setattr(steps, "TIMES", 1)
-    short = replace(steps.FEW_STEPS, datasets=("grid_scattered",), rows={"dpm-snc": Row("dpm-snc", SHORT)}, load=small)
+    rows = {label: Row(row.method, {**row.settings, **SHORT}) for label, row in steps.FEW_STEPS.rows.items()}
+    short = replace(steps.FEW_STEPS, datasets=("grid_scattered",), rows=rows, load=small)
     monkeypatch.setitem(registry.EXPERIMENTS, "steps", short)
     return short
 
@@ -41,11 +42,11 @@ def test_a_run_is_trained_once_and_asked_with_every_sampler(experiment, tmp_path
     (as_trained,) = [
         a
         for a in measured["answers"]
-        if (a["adopt"], a["sampler"], a["steps"]) == (measured["adopt"], "multistep", Sampling().steps)
+        if (a["adopt"], a["sampler"], a["steps"]) == (measured["adopt"], "ddim", Sampling().steps)
     ]
     assert as_trained["test"] == document["metrics"]["selected"]["accuracy"]
     assert (
-        document["config"]["sampling"]["method"] == "multistep"
+        document["config"]["sampling"]["method"] == "ddim"
         and document["config"]["sampling"]["steps"] == Sampling().steps
     )
 
