@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
 
+from dpmsnc.baselines import Baseline
 from dpmsnc.data import Task, benchmarks
 from dpmsnc.graph import Graph
 
@@ -26,6 +31,16 @@ def clusters(num_classes: int = 3, size: int = 40, seed: int = 0, features: str 
         ids=np.arange(len(y)),
     )
     return Task.hiding("clusters", graph, *benchmarks.per_class(5, 10)(y, {}, seed=0))
+
+
+def seeded_answers(fitted: Callable[..., Baseline]) -> list[NDArray[np.float64]]:
+    """Probabilities by a seed; by the same one with other test labels and torch in another state; by another seed."""
+    task = clusters()
+    answers = []
+    for state, seed, seen in [(1, 0, task), (2, 0, poisoned(task)), (1, 1, task)]:
+        torch.manual_seed(state)
+        answers.append(fitted(seen, seed=seed).predict_proba())
+    return answers
 
 
 def poisoned(task: Task) -> Task:

@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch_geometric.nn import CorrectAndSmooth as Reference
 
-from clusters import clusters, poisoned
+from clusters import clusters, seeded_answers
 from dpmsnc.baselines import GNN, MLP, CorrectAndSmooth
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
@@ -78,13 +78,9 @@ def test_a_base_without_error_and_lonely_nodes_get_probabilities(autoscale):
 
 
 def test_seeds_fix_the_answer_and_test_labels_are_not_seen():
-    task = clusters()
-    answers = []
-    for state, seed, seen in [(1, 0, task), (2, 0, poisoned(task)), (1, 1, task)]:
-        torch.manual_seed(state)
-        answers.append(fitted(seen, seed=seed).predict_proba())
-    np.testing.assert_array_equal(answers[0], answers[1])
-    assert (answers[0] != answers[2]).any()
+    answer, same, other = seeded_answers(fitted)
+    np.testing.assert_array_equal(answer, same)
+    assert (answer != other).any()
 
 
 def test_validation_labels_are_not_propagated():
