@@ -121,8 +121,9 @@ def test_a_start_with_settings_is_saved_with_the_model(tmp_path):
     clf.save(tmp_path / "model")
     loaded = NodeClassifier.load(tmp_path / "model")
     assert make_start(loaded).num_layers == 3
-    with pytest.raises(InputError, match="does not take the settings"):
-        quick(start=("lp", {"layers": 3})).fit(TASK.graph)
+    for wrong in (("lp", {"layers": 3}), ("pta", {"seed": 1})):
+        with pytest.raises(InputError, match="does not take the settings"):
+            quick(start=wrong).fit(TASK.graph)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -49,8 +49,8 @@ class ScaledPTA(Baseline):
 
 
 def _pta(classifier: Any, **settings: Any) -> Baseline:
-    PTA(**settings)  # complains of settings that it does not take
-    return PTA(seed=classifier.seed, **settings) if "scaling" in settings else ScaledPTA(classifier.seed, settings)
+    pta = PTA(seed=classifier.seed, **settings)  # complains of settings that it does not take
+    return pta if "scaling" in settings else ScaledPTA(classifier.seed, settings)
 
 
 def _gnn(classifier: Any, **settings: Any) -> GNN:
