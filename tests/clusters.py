@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,13 +34,13 @@ def clusters(num_classes: int = 3, size: int = 40, seed: int = 0, features: str 
     return Task.hiding("clusters", graph, *benchmarks.per_class(5, 10)(y, {}, seed=0))
 
 
-def seeded_answers(fitted: Callable[..., Baseline]) -> list[NDArray[np.float64]]:
+def seeded_answers(fitted: Callable[..., Baseline], **settings: Any) -> list[NDArray[np.float64]]:
     """Probabilities by a seed; by the same one with other test labels and torch in another state; by another seed."""
     task = clusters()
     answers = []
     for state, seed, seen in [(1, 0, task), (2, 0, poisoned(task)), (1, 1, task)]:
         torch.manual_seed(state)
-        answers.append(fitted(seen, seed=seed).predict_proba())
+        answers.append(fitted(seen, seed=seed, **settings).predict_proba())
     return answers
 
 

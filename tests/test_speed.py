@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks import equality, speed
 from benchmarks.cases import NAMES, Case, chosen, honest
-from benchmarks.floor import sample, train_step
+from benchmarks.floor import Products, sample, train_step
 from benchmarks.ours import Ours
 from benchmarks.problem import PAPER, Problem
 from benchmarks.reference import Reference
@@ -80,11 +80,18 @@ def test_a_side_trains_and_samples_on_its_own(side, backbone, amortised):
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("backbone", BACKBONES)
-def test_the_floor_runs(backbone, sparse):
+def test_the_floor_runs_and_guidance_costs_products(backbone, sparse, monkeypatch):
+    done = []
+    monkeypatch.setattr(Products, "run", lambda self, run=Products.run: done.append(len(self.tasks)) or run(self))
+    products = {}
     for amortised in (False, True):
         problem = small(backbone, sparse=sparse, amortised=amortised)
-        train_step(problem)()
-        sample(problem)()
+        for work in (train_step, sample):
+            done.clear()
+            work(problem)()
+            products[work, amortised] = sum(done)
+    assert products[train_step, False] == products[train_step, True] > 0
+    assert products[sample, False] > products[sample, True] > 0
 
 
 def test_names_say_what_is_measured():
