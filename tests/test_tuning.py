@@ -23,6 +23,7 @@ from dpmsnc.experiments.run import Experiment, Row, Run
 from dpmsnc.experiments.spaces import PAPER, space
 from dpmsnc.experiments.tuning import (
     Search,
+    earlier_settings,
     finished,
     open_study,
     prepared,
@@ -128,6 +129,42 @@ def test_the_first_trial_is_the_default_and_the_best_is_written(noted, tmp_path)
     assert document["validation_accuracy"] == round(best, 6)
     assert document["settings"]["lr"] == min(params["lr"] for params, _ in trials)
     assert (document["trials"], document["seeds"], document["backbone"]) == (6, [100, 101], "gcn")
+
+
+def test_every_start_is_tried_with_the_defaults_before_trials_are_drawn(tmp_path, monkeypatch):
+    monkeypatch.setitem(spaces.OURS["synthetic"], "start", ("uniform", "gnn"))
+    search = Search("dpm-snc", "grid_scattered")
+    monkeypatch.setattr(Search, "default", lambda self, seed: NodeClassifier(seed=100, **SHORT))
+    assert search.defaults["start"] == "lp"
+    for trials in (2, 5):  # also in a search that goes on
+        tune(search, trials, tmp_path, tmp_path, small)
+    tried = [params for params, _ in history(search, tmp_path)]
+    assert tried[:3] == [{**search.defaults, "start": start} for start in ("lp", "uniform", "gnn")]
+    assert tried[3] not in tried[:3]
+
+
+def test_what_earlier_searches_found_elsewhere_is_tried_after_the_defaults(noted, tmp_path):
+    for dataset, backbone, settings in (
+        ("cora", "gcn", {"lr": 0.005, "scaling": "rows"}),
+        ("cora", "gat", {"lr": 0.001}),
+        ("grid_scattered", "gat", {"dropout": 0.2, "lr": 7.0}),
+        ("grid_scattered", "gcn", {"dropout": 0.7}),
+    ):
+        Config("gmnn", backbone, dataset, settings, 0.8, 0.7, 20, [100]).write(tmp_path)
+    earlier = earlier_settings("gmnn", "grid_scattered", None, tmp_path)
+    assert earlier == ({"dropout": 0.2, "lr": 7.0}, {"lr": 0.005, "scaling": "rows"})
+    search = Search("gcn", "grid_scattered", earlier=earlier)
+    tune(search, 4, tmp_path, tmp_path, small)
+    tried = [params for params, _ in history(search, tmp_path)]
+    # a learning rate and a scaling that cannot be chosen here are left out
+    assert tried[:3] == [search.defaults | other for other in ({}, {"dropout": 0.2}, {"lr": 0.005})]
+
+
+def test_an_earlier_start_is_tried_with_what_was_found_for_it_here():
+    search = Search("dpm-snc", "cora", starts={"grand": {"num_layers": 2}, "pta": {}})
+    assert search.chosen({"start": ["grand", {"num_layers": 8}]})["start"] == "searched grand"
+    assert search.chosen({"start": ["pta", {"alpha": 0.3}]})["start"] == "pta"
+    assert search.chosen({"start": "g3nn", "training": {"time_draws": 8}})["training.time_draws"] == 8
 
 
 def test_of_equal_trials_the_cheaper_one_wins(noted, tmp_path, monkeypatch):

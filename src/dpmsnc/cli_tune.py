@@ -33,10 +33,11 @@ class Tune:
 
     def run(self) -> int:
         from dpmsnc.cli import parse_seeds
-        from dpmsnc.experiments.tuning import Search, searched_starts, tune
+        from dpmsnc.experiments.tuning import Search, earlier_settings, searched_starts, tune
 
         seeds = tuple(dict.fromkeys(parse_seeds(self.seeds)))
         starts = searched_starts(self.dataset, self.out)
-        search = Search(self.method, self.dataset, self.backbone, seeds, self.seed, starts)
+        earlier = earlier_settings(self.method, self.dataset, self.backbone, self.out)
+        search = Search(self.method, self.dataset, self.backbone, seeds, self.seed, starts, earlier)
         tune(search, self.trials, self.results, self.out)
         return 0

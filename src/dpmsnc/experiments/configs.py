@@ -49,8 +49,10 @@ class Config:
         return path
 
 
-def read_config(path: Path, method: str, backbone: str | None = None, dataset: str | None = None) -> Config:
-    """The configuration in a file, which must be one for that method and, where they are given, for the others."""
+def read_config(
+    path: Path, method: str | None = None, backbone: str | None = None, dataset: str | None = None
+) -> Config:
+    """The configuration in a file, which must be one for that method, backbone and data set, where they are given."""
     if not path.is_file():
         raise InputError(f"there is no configuration file {path}; `dpmsnc tune` writes one")
     try:

@@ -5,9 +5,11 @@ that each fit keeps; of equals the cheaper one wins. Test labels of these splits
 as soon as its graph, which does not hold them, and its validation nodes are taken out of it. Where splits are drawn on
 one graph, what the search trains on or validates with may be test labels of a reported split.
 
-The first trial is the method's defaults, so a search cannot end below them. Each further one is drawn by TPE from the
-finished ones, with a seed of its own: a search that was stopped goes on as if it had not been. Trials live in a sqlite
-file of numbers and JSON (optuna's RDBStorage; nothing is pickled), and a trial counts once it is finished or pruned.
+The first trial is the method's defaults, so a search cannot end below them. Then come the settings that earlier
+searches found for the method on other data sets or with other backbones, and where a start is chosen too, the defaults
+from each other start: a short search learns most from these. Each further trial is drawn by TPE from the finished ones,
+with a seed of its own: a search that was stopped goes on as if it had not been. Trials live in a sqlite file of numbers
+and JSON (optuna's RDBStorage; nothing is pickled), and a trial counts once it is finished or pruned.
 """
 
 from __future__ import annotations
@@ -101,6 +103,8 @@ class Search:
     """Seed of the search itself."""
     starts: Mapping[str, Nested] = field(default_factory=dict)
     """Settings that earlier searches found for starts, by name."""
+    earlier: tuple[Nested, ...] = ()
+    """Settings that earlier searches found for the method elsewhere."""
 
     def __post_init__(self) -> None:
         if not self.seeds or min(self.seeds) < FIRST_SEED:
@@ -135,6 +139,25 @@ class Search:
         values = flat(configuration(self.default(0)))
         return {name: values[name] for name in self.space}
 
+    @property
+    def first(self) -> list[dict[str, Any]]:
+        """The trials that are not drawn."""
+        starts = [{**self.defaults, "start": start} for start in self.space.get("start", ())]
+        first: list[dict[str, Any]] = []
+        for trial in (self.defaults, *map(self.chosen, self.earlier), *starts):
+            if trial not in first:
+                first.append(trial)
+        return first
+
+    def chosen(self, settings: Nested) -> dict[str, Any]:
+        """What to choose for settings that another search found, as far as it can be chosen here."""
+        values = flat(settings)
+        if not isinstance(start := values.get("start", ""), str):
+            name = start[0]
+            values["start"] = SEARCHED + name if self.starts.get(name) else name
+        possible = {name: value for name, value in values.items() if value in self.space.get(name, ())}
+        return self.defaults | possible
+
     def settings(self, chosen: dict[str, Any]) -> dict[str, Any]:
         """What was chosen otherwise than by default, in groups."""
         changed = {name: value for name, value in chosen.items() if value != self.defaults[name]}
@@ -159,6 +182,18 @@ def searched_starts(dataset: str, folder: Path) -> dict[str, Nested]:
     default = {name: getattr(method(name).build(0), "backbone", None) for name in CANDIDATES}
     paths = {name: folder / config_path(dataset, name, backbone) for name, backbone in default.items()}
     return {name: read_config(path, name, dataset=dataset).settings for name, path in paths.items() if path.is_file()}
+
+
+def earlier_settings(name: str, dataset: str, backbone: str | None, folder: Path) -> tuple[Nested, ...]:
+    """What earlier searches found for a method elsewhere: with other backbones on this data set, then with this
+    backbone on others, in the order of their names."""
+    default = getattr(method(name).build(0), "backbone", None)
+    own = config_path(dataset, name, backbone or default)
+    files = [path for path in sorted(folder.glob(f"*/{name}*.json")) if path.relative_to(folder) != own]
+    found = [config for path in files if (config := read_config(path)).method == name]
+    here = [config for config in found if config.dataset == dataset]
+    there = [config for config in found if config.dataset != dataset and config.backbone == (backbone or default)]
+    return tuple(config.settings for config in (*here, *there))
 
 
 def tune(
@@ -240,10 +275,11 @@ def what_is_seen(task: Task) -> Visible:
 def next_trial(search: Search, study: Study, visible: dict[int, Visible]) -> int:
     """Run one more trial to its end; its number."""
     optuna = import_optuna()
-    done = len(finished(study))
     waiting = any(trial.state.name == "WAITING" for trial in study.trials)
-    if done == 0 and not waiting:
-        study.enqueue_trial(search.defaults)
+    tried = [trial.params for trial in finished(study)]
+    first = [chosen for chosen in search.first if chosen not in tried]
+    if first and not waiting:
+        study.enqueue_trial(first[0])
     trial, chosen = draw(search, study)
     try:
         models = [prepared(search, seed, chosen, seen) for seed, seen in visible.items()]
