@@ -8,11 +8,24 @@ import pytest
 from dpmsnc import Sampling, Training, draw
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import grid_scattered
-from dpmsnc.experiments import depth, first_figure, one_fit, over_steps, pairs, registry, scenarios, temperature, votes
+from dpmsnc.experiments import (
+    depth,
+    first_figure,
+    ingredients,
+    one_fit,
+    over_steps,
+    pairs,
+    registry,
+    scenarios,
+    temperature,
+    votes,
+)
 from dpmsnc.experiments.asking import asked, joint_samples
+from dpmsnc.experiments.configs import flat
+from dpmsnc.experiments.methods import method
 from dpmsnc.experiments.run import Row, Run
 from dpmsnc.experiments.runner import plan, reproduce
-from dpmsnc.experiments.store import Store
+from dpmsnc.experiments.store import Store, configuration
 
 TRAINING = Training(steps=4, evaluate_every=2, refresh_every=2, start_refreshes=1)
 NAMES = (
@@ -202,6 +215,27 @@ def test_temperatures_of_training_and_of_prediction(tiny):
     assert len(table.rows) == 6 and table.rows[1][:3] == ["Cora", "0.1", "multistep"]
     assert table.rows[1][3] == f"{100 * found[0]['metrics']['temperature']['multistep']['0']:.1f}"
     assert is_drawn(temperature.figure(found))
+
+
+def test_ingredients_are_compared_seed_by_seed():
+    def document(row, seed, accuracy):
+        return {"dataset": "cora", "row": row, "seed": seed, "metrics": {"selected": {"accuracy": accuracy}}}
+
+    found = [document("defaults", 0, 0.80), document("defaults", 1, 0.90)]
+    found += [document("start: grand", 1, 0.92), document("start: grand", 0, 0.81), document("start: grand", 2, 0.5)]
+    table = ingredients.table(found)
+    assert table.header == ["dpm-snc with", "Cora", "diff", "seeds"]
+    assert table.rows == [["defaults", "85.0±7.1", "-", "2"], ["start: grand", "74.3±21.8", "+1.50±0.71", "3"]]
+
+
+def test_every_ingredient_differs_from_the_defaults_in_one_option():
+    options = {label: flat(configuration(row_model(row))) for label, row in ingredients.ROWS.items()}
+    defaults = options.pop(ingredients.DEFAULT)
+    assert all(len({name for name in defaults if one[name] != defaults[name]}) == 1 for one in options.values())
+
+
+def row_model(row):
+    return method(row.method).build(0, **row.settings)
 
 
 def test_the_first_figure_draws_the_small_grid_of_the_first_seed(tiny):

@@ -6,7 +6,6 @@ after are compared on the same test nodes: those with a revealed neighbour, and 
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import Task
 from dpmsnc.experiments.comparison import compare, cpu, fall, last, worst
 from dpmsnc.experiments.run import Experiment, Row, own_labels
+from dpmsnc.experiments.shown import difference
 from dpmsnc.experiments.store import Document
 from dpmsnc.experiments.table import MISSING, Table, percent, summary
 from dpmsnc.metrics import accuracy
@@ -89,12 +89,8 @@ def _draws(runs: Sequence[Document]) -> list[dict[str, float]]:
 
 
 def gain(draws: Sequence[dict[str, float]], part: str) -> str:
-    """Mean of the paired differences over draws, in points."""
-    gains = [100 * (draw[f"{part}_after"] - draw[f"{part}_before"]) for draw in draws]
-    if not gains:
-        return MISSING
-    spread = f"±{statistics.stdev(gains):.2f}" if len(gains) > 1 else ""
-    return f"{statistics.fmean(gains):+.2f}{spread}"
+    """Of the answers after over those before, draw by draw, in points."""
+    return difference([(draw[f"{part}_before"], draw[f"{part}_after"]) for draw in draws])
 
 
 EXTRA = {

@@ -7,6 +7,7 @@ from dpmsnc.experiments.citation import CORA
 from dpmsnc.experiments.depth import STEPS_VS_LAYERS, TIME_VS_ACCURACY
 from dpmsnc.experiments.first_figure import FIRST_FIGURE
 from dpmsnc.experiments.homophilic import HOMOPHILIC
+from dpmsnc.experiments.ingredients import INGREDIENTS
 from dpmsnc.experiments.one_fit import ACCURACY_OVER_STEPS, NUMBER_OF_SAMPLES, PAIRS
 from dpmsnc.experiments.run import Experiment
 from dpmsnc.experiments.scenarios import SCENARIO_PICTURES
@@ -29,6 +30,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         TEMPERATURE,
         NUMBER_OF_SAMPLES,
         PAIRS,
+        INGREDIENTS,
     )
 }
 NOT_YET: dict[str, str] = {

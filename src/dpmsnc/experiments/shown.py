@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dpmsnc.experiments.store import Document
-from dpmsnc.experiments.table import percent
+from dpmsnc.experiments.table import MISSING, percent
 
 CITATION = {"cora": "Cora", "citeseer": "Citeseer"}
 SEEDS = (0, 1, 2)
@@ -37,6 +37,15 @@ def cell(values: Sequence[float]) -> str:
     if not values:
         return percent(None)
     return percent(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
+
+
+def difference(shares: Sequence[tuple[float, float]]) -> str:
+    """Mean and sample standard deviation of paired differences, after - before, in points."""
+    points = [100 * (after - before) for before, after in shares]
+    if not points:
+        return MISSING
+    spread = f"±{statistics.stdev(points):.2f}" if len(points) > 1 else ""
+    return f"{statistics.fmean(points):+.2f}{spread}"
 
 
 def per_cent(points: Iterable[Sequence[float]]) -> list[list[float]]:
