@@ -8,7 +8,8 @@ import torch
 from clusters import clusters
 from dpmsnc import Graph, InputError, NodeClassifier, Sampling, Schedule, Training
 from dpmsnc.baselines import PTA, LabelPropagation, MaskedLabels
-from dpmsnc.baselines.start import ScaledPTA, make_start
+from dpmsnc.baselines.scaled_pta import ScaledPTA
+from dpmsnc.baselines.start import make_start
 from dpmsnc.data.grids import cyclic_grid, grid_localized, grid_scattered
 from dpmsnc.posterior import Posterior
 

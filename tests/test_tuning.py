@@ -287,7 +287,8 @@ def test_starts_are_also_tried_with_the_settings_of_their_own_search(tmp_path):
     Config("g3nn", "gcn", "cora", {}, 0.8, 0.8, 20, [100]).write(tmp_path)  # its defaults were the best
     starts = searched_starts("cora", tmp_path)
     search = Search("dpm-snc", "cora", starts=starts)
-    assert search.space["start"] == ("pta", "grand", "g3nn", "searched pta", "searched grand")
+    singles = ("pta", "grand", "g3nn")
+    assert search.space["start"] == (*singles, "stack", "searched pta", "searched grand", "searched stack")
     found = search.settings(search.defaults | {"start": "searched grand"})
     assert found == {"start": ["grand", {"num_layers": 2}]}
     assert search.settings(search.defaults | {"start": "g3nn"}) == {"start": "g3nn"}

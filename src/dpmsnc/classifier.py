@@ -51,9 +51,9 @@ class NodeClassifier:
 
     Args:
         backbone: The graph network inside the denoiser.
-        start: Who fills the first buffer: "pta", "gnn" (the same backbone, plain), "grand", "g3nn", "lp", "uniform"; a
-            name with settings, as in ("grand", {"num_layers": 2}); or any object with `fit(graph, validation=...)` and
-            `predict_proba()`.
+        start: Who fills the first buffer: "pta", "gnn" (the same backbone, plain), "grand", "g3nn", "stack" (a
+            mixture), "lp", "uniform"; a name with settings, as in ("grand", {"num_layers": 2}); or any object with
+            `fit(graph, validation=...)` and `predict_proba()`.
         conditioning: How known labels enter: shown to a network trained for it ("amortised"), or by Algorithm 2's
             gradient and projection ("guided").
         parameterisation: What the network predicts: the label behind the noise, or the noise (the paper's).
@@ -320,6 +320,7 @@ class NodeClassifier:
         trainer.denoiser.load_state_dict(trainer.best if trainer.history.step else trainer.averaged)
         self.last_weights_ = trainer.averaged
         self.denoiser_, self.history_, self.buffer_ = trainer.denoiser, trainer.history, trainer.buffer.entries.cpu()
+        self.start_proba_ = trainer.start.cpu().numpy()
         self.adopt_, self.best_step_, self.best_accuracy_ = trainer.best_adopt, trainer.best_step, trainer.best_accuracy
         self.graph_, self.classes_, self.train_, self.validation_ = graph, graph.classes, train, held_back
 

@@ -14,6 +14,7 @@ from dpmsnc.baselines.lp import LabelPropagation
 from dpmsnc.baselines.masked_labels import MaskedLabels
 from dpmsnc.baselines.mlp import MLP
 from dpmsnc.baselines.pta import PTA
+from dpmsnc.baselines.stack import Stack
 
 __all__ = [
     "APPNP",
@@ -30,4 +31,5 @@ __all__ = [
     "EntropySharpening",
     "LabelPropagation",
     "MaskedLabels",
+    "Stack",
 ]

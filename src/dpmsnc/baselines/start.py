@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,13 @@ from numpy.typing import NDArray
 
 from dpmsnc.baselines.base import Baseline
 from dpmsnc.baselines.g3nn import G3NN
-from dpmsnc.baselines.gnn import GNN, validation_accuracy
+from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.grand import GRAND
 from dpmsnc.baselines.lp import LabelPropagation
-from dpmsnc.baselines.pta import PTA
+from dpmsnc.baselines.scaled_pta import scaled_pta
+from dpmsnc.baselines.stack import Stack
 from dpmsnc.errors import InputError
-from dpmsnc.graph import UNKNOWN, Graph
-from dpmsnc.options import ScalingName
+from dpmsnc.graph import Graph
 
 
 class Uniform(Baseline):
@@ -25,32 +24,6 @@ class Uniform(Baseline):
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.full((graph.num_nodes, graph.num_classes), 1 / graph.num_classes)
-
-
-@dataclass(eq=False)
-class ScaledPTA(Baseline):
-    """PTA with the scaling of features that finds most of the validation labels.
-
-    Rows of sum 1 suit nodes with a few dozen words and fail where they have hundreds; without validation labels, or
-    without features, it is rows of length 1.
-    """
-
-    seed: int = 0
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        choice = graph.x is not None and bool((y_validation != UNKNOWN).any())
-        scalings: tuple[ScalingName, ...] = ("unit", "rows", "binary") if choice else ("unit",)
-        answers = (
-            PTA(**{"scaling": scaling, **self.settings}, seed=self.seed)._fit(graph, y_train, y_validation)
-            for scaling in scalings
-        )
-        return max(answers, key=lambda proba: validation_accuracy(proba, y_validation))
-
-
-def _pta(classifier: Any, **settings: Any) -> Baseline:
-    pta = PTA(seed=classifier.seed, **settings)  # complains of settings that it does not take
-    return pta if "scaling" in settings else ScaledPTA(classifier.seed, settings)
 
 
 def _gnn(classifier: Any, **settings: Any) -> GNN:
@@ -69,10 +42,11 @@ def _gnn(classifier: Any, **settings: Any) -> GNN:
 
 
 STARTS: dict[str, Callable[..., Baseline]] = {
-    "pta": _pta,
+    "pta": lambda classifier, **settings: scaled_pta(seed=classifier.seed, **settings),
     "gnn": _gnn,
     "grand": lambda classifier, **settings: GRAND(seed=classifier.seed, **settings),
     "g3nn": lambda classifier, **settings: G3NN(seed=classifier.seed, **settings),
+    "stack": lambda classifier, **settings: Stack(seed=classifier.seed, **settings),
     "lp": lambda classifier, **settings: LabelPropagation(**settings),
     "uniform": lambda classifier: Uniform(),
 }

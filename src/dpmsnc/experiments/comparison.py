@@ -7,6 +7,7 @@ columns of its own.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -193,6 +194,12 @@ def last(runs: Sequence[Document]) -> str:
     """Mean accuracy at the last checkpoint instead of the selected one."""
     found = summary(runs)
     return percent(found.last_mean if found else None)
+
+
+def start(runs: Sequence[Document]) -> str:
+    """Mean accuracy of the baseline that filled the first buffer, where there is one."""
+    found = [run["metrics"]["start"]["accuracy"] for run in runs if "start" in run["metrics"]]
+    return percent(statistics.fmean(found) if found else None)
 
 
 def fall(runs: Sequence[Document]) -> str:

@@ -98,6 +98,8 @@ class Run:
             self._fit(model, task)
             selected = own_labels(model, task)
         metrics: dict[str, Any] = {"selected": score(selected, task), "last": last_score(model, task)}
+        if isinstance(model, NodeClassifier):
+            metrics["start"] = score(model.start_proba_.argmax(axis=1), task)
         if self.experiment.measure is not None:
             metrics |= self.experiment.measure(model, task, self.seed)
         return run_document(

@@ -41,7 +41,7 @@ PAPER: dict[str, Ranges] = {
 }
 DEPTHS = (4, 8, 16, 32)
 """Layers of networks that are made to be deep."""
-CANDIDATES = ("pta", "grand", "g3nn")
+CANDIDATES = ("pta", "grand", "g3nn", "stack")
 """Who may fill the first buffer."""
 _ALWAYS: Ranges = {
     "dropout": (0.2, 0.5, 0.7),

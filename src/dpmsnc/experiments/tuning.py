@@ -178,10 +178,13 @@ class Search:
 
 
 def searched_starts(dataset: str, folder: Path) -> dict[str, Nested]:
-    """The settings that earlier searches found for starts on a data set."""
-    default = {name: getattr(method(name).build(0), "backbone", None) for name in CANDIDATES}
+    """The settings that earlier searches found for starts on a data set; those of a stack are its members'."""
+    single = [name for name in CANDIDATES if name != "stack"]
+    default = {name: getattr(method(name).build(0), "backbone", None) for name in single}
     paths = {name: folder / config_path(dataset, name, backbone) for name, backbone in default.items()}
-    return {name: read_config(path, name, dataset=dataset).settings for name, path in paths.items() if path.is_file()}
+    found = {name: read_config(path, name, dataset=dataset).settings for name, path in paths.items() if path.is_file()}
+    members = {name: found.get(name, {}) for name in single}
+    return found | ({"stack": {"members": members}} if any(members.values()) else {})
 
 
 def earlier_settings(name: str, dataset: str, backbone: str | None, folder: Path) -> tuple[Nested, ...]:

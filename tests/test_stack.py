@@ -1,0 +1,88 @@
+"""Stacking: temperatures and weights against known answers, and what may decide them."""
+
+import numpy as np
+import pytest
+
+from dpmsnc.baselines import G3NN, GNN, Stack
+from dpmsnc.baselines.stack import MEMBERS, calibrated, mixture
+from dpmsnc.classifier import NodeClassifier
+from dpmsnc.data import grid_scattered
+from dpmsnc.errors import InputError
+
+SHORT = {"gnn": {"epochs": 5}, "g3nn": {"epochs": 5}}
+
+
+@pytest.fixture(scope="module")
+def task():
+    return grid_scattered(columns=30)
+
+
+def labels_from(p, rng):
+    return (p.cumsum(axis=1) > rng.random((len(p), 1))).argmax(axis=1)
+
+
+def test_a_temperature_is_found():
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet(np.ones(4), 50_000)
+    y = labels_from(truth, rng)
+    blurred = truth**0.4 / (truth**0.4).sum(axis=1, keepdims=True)
+    found = calibrated(blurred, np.arange(len(y)), y)
+    assert np.abs(found - truth).max() < 0.02 and np.allclose(found.sum(axis=1), 1)
+
+
+def test_a_member_that_is_sure_of_nothing_or_always_right_stays_finite():
+    sure, y = np.eye(3)[[0, 1, 2, 2]], np.array([0, 1, 2, 2])
+    for p in (sure, np.full((4, 3), 1 / 3), np.roll(sure, 1, axis=1)):
+        found = calibrated(p, np.arange(4), y)
+        assert np.isfinite(found).all() and np.allclose(found.sum(axis=1), 1)
+
+
+def test_weights_are_those_of_the_most_likely_mixture():
+    rng = np.random.default_rng(1)
+    a, b = rng.random(200), rng.random(200) ** 1.2
+    grid = np.linspace(0, 1, 2001)
+    best = grid[np.argmax([np.log(w * a + (1 - w) * b).sum() for w in grid])]
+    weights = mixture([a, b])
+    assert 0.05 < best < 0.95 and weights == pytest.approx([best, 1 - best], abs=1e-3)
+
+
+def test_a_useless_member_gets_no_weight():
+    assert mixture([np.full(100, 0.9), np.full(100, 0.2)]) == pytest.approx([1, 0], abs=1e-6)
+
+
+def test_it_is_the_mixture_of_its_members(task):
+    stack = Stack(SHORT, seed=3).fit(task.graph, validation=task.validation)
+    nodes = np.flatnonzero(task.validation)
+    members = [
+        calibrated(model.fit(task.graph, validation=task.validation).predict_proba(), nodes, task.truth[nodes])
+        for model in (GNN(epochs=5, seed=3), G3NN(epochs=5, seed=3))
+    ]
+    expected = sum(w * p for w, p in zip(stack.weights_.values(), members, strict=True))
+    assert np.allclose(stack.predict_proba(), expected) and list(stack.weights_) == ["gnn", "g3nn"]
+
+
+def test_without_validation_labels_all_vote_equally(task):
+    stack = Stack(SHORT).fit(task.graph, validation=None)
+    members = [model.fit(task.graph).predict_proba() for model in (GNN(epochs=5), G3NN(epochs=5))]
+    assert stack.weights_ == {"gnn": 0.5, "g3nn": 0.5}
+    assert np.allclose(stack.predict_proba(), np.mean(members, axis=0))
+
+
+@pytest.mark.parametrize(("members", "words"), [({"sage": {}}, "no member is called sage"), ({}, "needs members")])
+def test_bad_members_are_refused(task, members, words):
+    with pytest.raises(InputError, match=words):
+        Stack(members).fit(task.graph, validation=task.validation)
+
+
+def test_every_member_takes_a_seed():
+    assert all(build(seed=7).seed == 7 for build in MEMBERS.values())
+
+
+def test_a_classifier_starts_from_it(task):
+    from dpmsnc import Training
+
+    training = Training(steps=2, evaluate_every=2)
+    model = NodeClassifier(start=("stack", {"members": SHORT}), training=training, seed=3)
+    model.fit(task.graph, validation=task.validation)
+    expected = Stack(SHORT, seed=3).fit(task.graph, validation=task.validation).predict_proba()
+    assert np.allclose(model.start_proba_, expected, atol=1e-6)
