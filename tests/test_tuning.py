@@ -27,7 +27,7 @@ from dpmsnc.experiments.tuning import (
     finished,
     open_study,
     prepared,
-    searched_starts,
+    searched_start,
     tune,
     validation_score,
     what_is_seen,
@@ -131,18 +131,6 @@ def test_the_first_trial_is_the_default_and_the_best_is_written(noted, tmp_path)
     assert (document["trials"], document["seeds"], document["backbone"]) == (6, [100, 101], "gcn")
 
 
-def test_every_start_is_tried_with_the_defaults_before_trials_are_drawn(tmp_path, monkeypatch):
-    monkeypatch.setitem(spaces.OURS["synthetic"], "start", ("uniform", "gnn"))
-    search = Search("dpm-snc", "grid_scattered")
-    monkeypatch.setattr(Search, "default", lambda self, seed: NodeClassifier(seed=100, **SHORT))
-    assert search.defaults["start"] == "lp"
-    for trials in (2, 5):  # also in a search that goes on
-        tune(search, trials, tmp_path, tmp_path, small)
-    tried = [params for params, _ in history(search, tmp_path)]
-    assert tried[:3] == [{**search.defaults, "start": start} for start in ("lp", "uniform", "gnn")]
-    assert tried[3] not in tried[:3]
-
-
 def test_what_earlier_searches_found_elsewhere_is_tried_after_the_defaults(noted, tmp_path):
     for dataset, backbone, settings in (
         ("cora", "gcn", {"lr": 0.005, "scaling": "rows"}),
@@ -158,13 +146,6 @@ def test_what_earlier_searches_found_elsewhere_is_tried_after_the_defaults(noted
     tried = [params for params, _ in history(search, tmp_path)]
     # a learning rate and a scaling that cannot be chosen here are left out
     assert tried[:3] == [search.defaults | other for other in ({}, {"dropout": 0.2}, {"lr": 0.005})]
-
-
-def test_an_earlier_start_is_tried_with_what_was_found_for_it_here():
-    search = Search("dpm-snc", "cora", starts={"grand": {"num_layers": 2}, "pta": {}})
-    assert search.chosen({"start": ["grand", {"num_layers": 8}]})["start"] == "searched grand"
-    assert search.chosen({"start": ["pta", {"alpha": 0.3}]})["start"] == "pta"
-    assert search.chosen({"start": "g3nn", "training": {"time_draws": 8}})["training.time_draws"] == 8
 
 
 def test_of_equal_trials_the_cheaper_one_wins(noted, tmp_path, monkeypatch):
@@ -281,21 +262,21 @@ def test_a_start_that_depends_on_the_classifier_is_not_shared():
     assert seen.start(NodeClassifier(start="gnn")) == "gnn" and seen.starts == {}
 
 
-def test_starts_are_also_tried_with_the_settings_of_their_own_search(tmp_path):
+def test_a_start_has_the_settings_of_its_own_search(tmp_path):
     for method, settings in (("grand", {"num_layers": 2}), ("pta", {"alpha": 0.3})):
         Config(method, None, "cora", settings, 0.8, 0.7, 20, [100]).write(tmp_path)
-    Config("g3nn", "gcn", "cora", {}, 0.8, 0.8, 20, [100]).write(tmp_path)  # its defaults were the best
-    starts = searched_starts("cora", tmp_path)
-    search = Search("dpm-snc", "cora", starts=starts)
-    singles = ("pta", "grand", "g3nn")
-    assert search.space["start"] == (*singles, "stack", "searched pta", "searched grand", "searched stack")
-    found = search.settings(search.defaults | {"start": "searched grand"})
-    assert found == {"start": ["grand", {"num_layers": 2}]}
-    assert search.settings(search.defaults | {"start": "g3nn"}) == {"start": "g3nn"}
-    assert search.settings(search.defaults) == {}
+    members = {"pta": {"alpha": 0.3}, "grand": {"num_layers": 2}, "g3nn": {}}
+    assert searched_start("stack", "cora", tmp_path) == ("stack", {"members": members})
+    assert searched_start("grand", "citeseer", tmp_path) == ("grand", {})
+    assert searched_start("uniform", "cora", tmp_path) == ("uniform", {})
+    start = searched_start("grand", "cora", tmp_path)
+    search, plain = Search("dpm-snc", "cora", start=start), Search("dpm-snc", "cora")
+    found = search.settings(search.defaults)
+    assert found == {"start": ["grand", {"num_layers": 2}]} and plain.settings(plain.defaults) == {}
     assert make_start(overridden(search.default(0), found)).num_layers == 2
-    plain = Search("dpm-snc", "cora")
-    assert search.name != plain.name == replace(plain, starts={"g3nn": {}}).name
+    assert search.name != plain.name and "start" not in search.space
+    with pytest.raises(InputError, match="gcn has no start"):
+        Search("gcn", "cora", start=start)
 
 
 def test_a_killed_trial_is_drawn_again_also_once_there_are_trials_to_learn_from(noted, tmp_path, monkeypatch):

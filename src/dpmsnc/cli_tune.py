@@ -7,6 +7,7 @@ from pathlib import Path
 
 import tyro
 
+from dpmsnc.cli_fit import StartName
 from dpmsnc.options import BackboneName
 
 
@@ -20,6 +21,9 @@ class Tune:
     """The data set, for example cora."""
     backbone: BackboneName | None = None
     """The graph network, where the method has one; by default the method's own."""
+    start: StartName | None = None
+    """Who fills the first buffer of dpm-snc and masked-labels in all trials, with what its own search found on the data
+    set; by default the method's own start."""
     trials: int = 20
     """Trials to finish in all; those of an earlier call count."""
     seeds: str = "100"
@@ -33,11 +37,11 @@ class Tune:
 
     def run(self) -> int:
         from dpmsnc.cli import parse_seeds
-        from dpmsnc.experiments.tuning import Search, earlier_settings, searched_starts, tune
+        from dpmsnc.experiments.tuning import Search, earlier_settings, searched_start, tune
 
         seeds = tuple(dict.fromkeys(parse_seeds(self.seeds)))
-        starts = searched_starts(self.dataset, self.out)
+        start = None if self.start is None else searched_start(self.start, self.dataset, self.out)
         earlier = earlier_settings(self.method, self.dataset, self.backbone, self.out)
-        search = Search(self.method, self.dataset, self.backbone, seeds, self.seed, starts, earlier)
+        search = Search(self.method, self.dataset, self.backbone, seeds, self.seed, start, earlier)
         tune(search, self.trials, self.results, self.out)
         return 0

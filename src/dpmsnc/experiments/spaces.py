@@ -41,8 +41,6 @@ PAPER: dict[str, Ranges] = {
 }
 DEPTHS = (4, 8, 16, 32)
 """Layers of networks that are made to be deep."""
-CANDIDATES = ("pta", "grand", "g3nn", "stack")
-"""Who may fill the first buffer."""
 _ALWAYS: Ranges = {
     "dropout": (0.2, 0.5, 0.7),
     "unlabelled_weight": ("confidence", 0.1, 1.0),
@@ -66,7 +64,6 @@ _ALWAYS: Ranges = {
 _WITH_FEATURES: Ranges = {
     "scaling": ("unit", "rows", "binary"),
     "hide_features": (0.0, 0.05, 0.2),
-    "start": CANDIDATES,
 }
 OURS: dict[str, Ranges] = {
     "homophilic": {**_ALWAYS, **_WITH_FEATURES},
@@ -91,7 +88,6 @@ _OPTIMISER = {"learning_rate": "lr", "weight_decay": "weight_decay"}
 _GNN = {**_NETWORK, **_OPTIMISER}
 _DIFFUSION = {
     **_NETWORK,
-    "start": "start",
     **{
         name: f"training.{name}"
         for name in ("learning_rate", "weight_decay", "temperature", "unlabelled_weight", "hide_features", "time_draws")

@@ -6,10 +6,13 @@ as soon as its graph, which does not hold them, and its validation nodes are tak
 one graph, what the search trains on or validates with may be test labels of a reported split.
 
 The first trial is the method's defaults, so a search cannot end below them. Then come the settings that earlier
-searches found for the method on other data sets or with other backbones, and where a start is chosen too, the defaults
-from each other start: a short search learns most from these. Each further trial is drawn by TPE from the finished ones,
-with a seed of its own: a search that was stopped goes on as if it had not been. Trials live in a sqlite file of numbers
-and JSON (optuna's RDBStorage; nothing is pickled), and a trial counts once it is finished or pruned.
+searches found for the method with other backbones or on other data sets: a short search learns most from these. Each
+further trial is drawn by TPE from the finished ones, with a seed of its own: a search that was stopped goes on as if it
+had not been. Trials live in a sqlite file of numbers and JSON (optuna's RDBStorage; nothing is pickled), and a trial
+counts once it is finished or pruned.
+
+Who fills the first buffer is not searched for: models end close to their start, and a few hundred validation nodes do
+not tell starts apart by accuracy. All trials have the same, which is fitted once.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -28,13 +31,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dpmsnc.baselines.stack import Stack
 from dpmsnc.baselines.start import make_start
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import Task, load
 from dpmsnc.errors import InputError
 from dpmsnc.experiments.configs import Config, Nested, config_path, flat, nested, overridden, read_config
-from dpmsnc.experiments.methods import method
-from dpmsnc.experiments.spaces import CANDIDATES, Space, space
+from dpmsnc.experiments.methods import METHODS, method
+from dpmsnc.experiments.spaces import Space, space
 from dpmsnc.experiments.store import Cost, configuration, versions
 from dpmsnc.graph import Graph
 from dpmsnc.metrics import accuracy
@@ -51,9 +55,6 @@ WARM_UP = 300
 """Training steps before which no trial is pruned."""
 TRIES = 1000
 """Random draws in search of a trial that was not run yet; where a space is used up, one is run twice."""
-
-SEARCHED = "searched "
-"""Before the name of a start: with the settings that its own search found."""
 
 
 @dataclass(frozen=True)
@@ -101,14 +102,16 @@ class Search:
     """Seeds of the fits and of the splits."""
     seed: int = 0
     """Seed of the search itself."""
-    starts: Mapping[str, Nested] = field(default_factory=dict)
-    """Settings that earlier searches found for starts, by name."""
+    start: tuple[str, Nested] | None = None
+    """Who fills the first buffer in all trials, with settings; by default the method's own."""
     earlier: tuple[Nested, ...] = ()
     """Settings that earlier searches found for the method elsewhere."""
 
     def __post_init__(self) -> None:
         if not self.seeds or min(self.seeds) < FIRST_SEED:
             raise InputError(f"seeds below {FIRST_SEED} are reported in tables; tune on {FIRST_SEED} and up")
+        if self.start is not None and not isinstance(self.default(0), NodeClassifier):
+            raise InputError(f"{self.method} has no start; only dpm-snc and masked-labels do")
 
     def default(self, seed: int) -> Any:
         """The estimator with the method's defaults."""
@@ -127,11 +130,7 @@ class Search:
 
     @cached_property
     def space(self) -> Space:
-        found = space(self.method, self.dataset, self.default(0))
-        if "start" in found:
-            searched = [SEARCHED + name for name, settings in self.starts.items() if settings]
-            found["start"] = (*found["start"], *searched)
-        return found
+        return space(self.method, self.dataset, self.default(0))
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
@@ -142,49 +141,41 @@ class Search:
     @property
     def first(self) -> list[dict[str, Any]]:
         """The trials that are not drawn."""
-        starts = [{**self.defaults, "start": start} for start in self.space.get("start", ())]
         first: list[dict[str, Any]] = []
-        for trial in (self.defaults, *map(self.chosen, self.earlier), *starts):
+        for trial in (self.defaults, *map(self.chosen, self.earlier)):
             if trial not in first:
                 first.append(trial)
         return first
 
     def chosen(self, settings: Nested) -> dict[str, Any]:
         """What to choose for settings that another search found, as far as it can be chosen here."""
-        values = flat(settings)
-        if not isinstance(start := values.get("start", ""), str):
-            name = start[0]
-            values["start"] = SEARCHED + name if self.starts.get(name) else name
-        possible = {name: value for name, value in values.items() if value in self.space.get(name, ())}
+        possible = {name: value for name, value in flat(settings).items() if value in self.space.get(name, ())}
         return self.defaults | possible
 
     def settings(self, chosen: dict[str, Any]) -> dict[str, Any]:
-        """What was chosen otherwise than by default, in groups."""
+        """What was chosen otherwise than by default, in groups, and the start."""
         changed = {name: value for name, value in chosen.items() if value != self.defaults[name]}
-        if (start := str(changed.get("start"))).startswith(SEARCHED):
-            name = start.removeprefix(SEARCHED)
-            changed["start"] = [name, dict(self.starts[name])]
-        return nested(changed)
+        return nested(changed) | ({} if self.start is None else {"start": list(self.start)})
 
     @property
     def name(self) -> str:
         """The name of its study: scores can be compared as long as none of what it is made of changes."""
         version = method(self.method).version
         parts = [self.space, configuration(self.default(0)), version, self.seeds, self.seed]
-        if "start" in self.space:
-            parts.append({name: settings for name, settings in self.starts.items() if settings})
+        if self.start is not None:
+            parts.append(self.start)
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]
         return f"{self.path.with_suffix('')}-{digest}"
 
 
-def searched_starts(dataset: str, folder: Path) -> dict[str, Nested]:
-    """The settings that earlier searches found for starts on a data set; those of a stack are its members'."""
-    single = [name for name in CANDIDATES if name != "stack"]
-    default = {name: getattr(method(name).build(0), "backbone", None) for name in single}
-    paths = {name: folder / config_path(dataset, name, backbone) for name, backbone in default.items()}
-    found = {name: read_config(path, name, dataset=dataset).settings for name, path in paths.items() if path.is_file()}
-    members = {name: found.get(name, {}) for name in single}
-    return found | ({"stack": {"members": members}} if any(members.values()) else {})
+def searched_start(name: str, dataset: str, folder: Path) -> tuple[str, Nested]:
+    """A start with the settings that its own search found on a data set; those of a stack are its members'."""
+    if name == "stack":
+        return name, {"members": {member: searched_start(member, dataset, folder)[1] for member in Stack().members}}
+    if name not in METHODS:
+        return name, {}
+    path = folder / config_path(dataset, name, getattr(method(name).build(0), "backbone", None))
+    return name, read_config(path, name, dataset=dataset).settings if path.is_file() else {}
 
 
 def earlier_settings(name: str, dataset: str, backbone: str | None, folder: Path) -> tuple[Nested, ...]:
