@@ -152,10 +152,13 @@ class Search:
         possible = {name: value for name, value in flat(settings).items() if value in self.space.get(name, ())}
         return self.defaults | possible
 
+    def changed(self, chosen: dict[str, Any]) -> dict[str, Any]:
+        """What was chosen otherwise than by default."""
+        return {name: value for name, value in chosen.items() if value != self.defaults[name]}
+
     def settings(self, chosen: dict[str, Any]) -> dict[str, Any]:
         """What was chosen otherwise than by default, in groups, and the start."""
-        changed = {name: value for name, value in chosen.items() if value != self.defaults[name]}
-        return nested(changed) | ({} if self.start is None else {"start": list(self.start)})
+        return nested(self.changed(chosen)) | ({} if self.start is None else {"start": list(self.start)})
 
     @property
     def name(self) -> str:
@@ -384,7 +387,7 @@ def result(search: Search, trials: Sequence[FrozenTrial]) -> Config:
 
 def outcome(search: Search, trial: FrozenTrial) -> str:
     """A finished trial in a line."""
-    settings = ", ".join(f"{name}={value}" for name, value in flat(search.settings(trial.params)).items())
+    settings = ", ".join(f"{name}={value}" for name, value in search.changed(trial.params).items())
     if trial.state.name == "PRUNED":
         return f"pruned at step {trial.last_step}: {settings}"
     score, cost = 100 * (trial.value or 0.0), trial.user_attrs["cpu_s"]
