@@ -57,8 +57,8 @@ def reproduce(
     left_out |= without_data
     announce(name, stored, missing, results, left_out)
     for label, row in experiment.rows.items():
-        if row.by_dataset:
-            print(f"  settings from {configs}: {label} on {', '.join(row.by_dataset)}")
+        if there := [name for name in row.by_dataset if any((run.row, run.dataset) == (label, name) for run in runs)]:
+            print(f"  settings from {configs}: {label} on {', '.join(there)}")
     if count := older_runs(runs, store):
         print(f"  kept, but not shown here: {count} runs from before the method or its options changed")
     if not stored and not missing:
