@@ -8,7 +8,7 @@ from dpmsnc import InputError
 from dpmsnc.baselines import GNN
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import grid_scattered
-from dpmsnc.experiments import citation, methods, registry, synthetic
+from dpmsnc.experiments import citation, homophilic, methods, registry, synthetic
 from dpmsnc.experiments.methods import Method
 from dpmsnc.experiments.run import Experiment, Row, Run, score
 from dpmsnc.experiments.runner import in_words, plan, reproduce, time_left
@@ -234,6 +234,23 @@ def test_the_synthetic_table_shows_ours_beside_the_papers():
     assert ("grid_scattered", "masked-labels") not in rows
 
 
+def test_a_run_says_how_accurate_its_start_was():
+    rows = {"dpm-snc": Row("dpm-snc", SHORT | {"start": ("gcn", {"epochs": 5})})}
+    experiment = Experiment("tiny", ("grid_scattered",), rows, (0,), synthetic.table, load=small)
+    task = small("grid_scattered", 0)
+    start = GNN(epochs=5, seed=0).fit(task.graph, validation=task.validation)
+    found = Run(experiment, "grid_scattered", "dpm-snc", 0).execute()["metrics"]["start"]
+    assert found == score(start.predict_proba().argmax(axis=1), task)
+
+
+def test_the_start_stands_beside_the_model_where_every_run_has_one():
+    with_start = [fake("dpm-snc (gcn)", "cora", seed, 0.8, start={"accuracy": a}) for seed, a in enumerate((0.7, 0.8))]
+    for documents, shown in ((with_start, "75.0"), ([*with_start, fake("dpm-snc (gcn)", "cora", 2, 0.8)], "-")):
+        table = homophilic.table(documents)
+        row = next(row for row in table.rows if row[:2] == ["cora", "dpm-snc (gcn)"])
+        assert row[table.header.index("start")] == shown
+
+
 def test_the_cora_table_shows_paired_gains():
     draws = [
         {"neighbours_before": 0.80, "neighbours_after": after, "test_before": 0.82, "test_after": 0.82}
@@ -291,6 +308,7 @@ def test_the_synthetic_experiment_end_to_end(tmp_path, monkeypatch, capsys):
     for document in documents:
         assert 0 <= document["metrics"]["selected"]["accuracy"] <= 1
         assert document["method"] == "gcn" or document["metrics"]["last"]["accuracy"] <= 1
+        assert (document["method"] == "gcn") == ("start" not in document["metrics"])
         assert document["config"]["seed"] == 0
     reproduce("synthetic", results=tmp_path)
     assert capsys.readouterr().out.partition("Table 1")[2] == table

@@ -3,18 +3,24 @@
 import numpy as np
 import pytest
 
-from dpmsnc.baselines import G3NN, GNN, Stack
+from dpmsnc import Training
+from dpmsnc.baselines import G3NN, GNN, GRAND, PTA, Stack
 from dpmsnc.baselines.stack import MEMBERS, calibrated, mixture
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import grid_scattered
 from dpmsnc.errors import InputError
 
-SHORT = {"gnn": {"epochs": 5}, "g3nn": {"epochs": 5}}
+SHORT = {"gcn": {"epochs": 5}, "g3nn": {"epochs": 5}}
 
 
 @pytest.fixture(scope="module")
 def task():
     return grid_scattered(columns=30)
+
+
+def short(model, limit):
+    setattr(model, limit, 3)
+    return model
 
 
 def labels_from(p, rng):
@@ -58,17 +64,28 @@ def test_it_is_the_mixture_of_its_members(task):
         for model in (GNN(epochs=5, seed=3), G3NN(epochs=5, seed=3))
     ]
     expected = sum(w * p for w, p in zip(stack.weights_.values(), members, strict=True))
-    assert np.allclose(stack.predict_proba(), expected) and list(stack.weights_) == ["gnn", "g3nn"]
+    assert np.allclose(stack.predict_proba(), expected) and list(stack.weights_) == ["gcn", "g3nn"]
 
 
 def test_without_validation_labels_all_vote_equally(task):
     stack = Stack(SHORT).fit(task.graph, validation=None)
     members = [model.fit(task.graph).predict_proba() for model in (GNN(epochs=5), G3NN(epochs=5))]
-    assert stack.weights_ == {"gnn": 0.5, "g3nn": 0.5}
+    assert stack.weights_ == {"gcn": 0.5, "g3nn": 0.5}
     assert np.allclose(stack.predict_proba(), np.mean(members, axis=0))
 
 
-@pytest.mark.parametrize(("members", "words"), [({"sage": {}}, "no member is called sage"), ({}, "needs members")])
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"sage": {}}, "no member of a stack is called sage"),
+        ({}, "settings by member"),
+        (["pta", "grand"], "settings by member"),
+        ("gcn", "settings by member"),
+        ({"pta": {"epochs": 5}}, "'pta' does not take the settings"),
+        ({"gcn": None}, "'gcn' does not take the settings None"),
+        ({"gcn": {"seed": 2}}, "'gcn' does not take the settings"),
+    ],
+)
 def test_bad_members_are_refused(task, members, words):
     with pytest.raises(InputError, match=words):
         Stack(members).fit(task.graph, validation=task.validation)
@@ -78,11 +95,18 @@ def test_every_member_takes_a_seed():
     assert all(build(seed=7).seed == 7 for build in MEMBERS.values())
 
 
-def test_a_classifier_starts_from_it(task):
-    from dpmsnc import Training
+def test_by_default_it_mixes_the_three_that_start_best(task, monkeypatch):
+    for kind, limit in ((PTA, "max_epochs"), (GRAND, "epochs"), (G3NN, "epochs")):
+        monkeypatch.setattr(kind, "_fit", lambda self, *a, fit=kind._fit, name=limit: fit(short(self, name), *a))
+    stack = Stack().fit(task.graph, validation=task.validation)
+    assert list(stack.weights_) == ["pta", "grand", "g3nn"] and np.allclose(stack.predict_proba().sum(axis=1), 1)
 
+
+def test_a_classifier_starts_from_it_and_keeps_that_through_a_folder(task, tmp_path):
     training = Training(steps=2, evaluate_every=2)
     model = NodeClassifier(start=("stack", {"members": SHORT}), training=training, seed=3)
     model.fit(task.graph, validation=task.validation)
+    model.save(tmp_path / "model")
+    assert NodeClassifier.load(tmp_path / "model").start == ["stack", {"members": SHORT}]
     expected = Stack(SHORT, seed=3).fit(task.graph, validation=task.validation).predict_proba()
     assert np.allclose(model.start_proba_, expected, atol=1e-6)

@@ -16,18 +16,17 @@ from dpmsnc.baselines.start import STARTS, make_start
 from dpmsnc.cli import main, parse
 from dpmsnc.cli_fit import StartName
 from dpmsnc.data import grid_scattered
-from dpmsnc.experiments import methods, registry, spaces
+from dpmsnc.experiments import methods, registry, spaces, tuning
 from dpmsnc.experiments.configs import Config, config_path, configured, flat, nested, overridden, read_config
+from dpmsnc.experiments.earlier import earlier_settings, searched_start
 from dpmsnc.experiments.methods import Method
 from dpmsnc.experiments.run import Experiment, Row, Run
 from dpmsnc.experiments.spaces import PAPER, space
 from dpmsnc.experiments.tuning import (
     Search,
-    earlier_settings,
     finished,
     open_study,
     prepared,
-    searched_start,
     tune,
     validation_score,
     what_is_seen,
@@ -139,6 +138,7 @@ def test_what_earlier_searches_found_elsewhere_is_tried_after_the_defaults(noted
         ("grid_scattered", "gcn", {"dropout": 0.7}),
     ):
         Config("gmnn", backbone, dataset, settings, 0.8, 0.7, 20, [100]).write(tmp_path)
+    (tmp_path / "cora" / "gmnn-notes.json").write_text("not a configuration")
     earlier = earlier_settings("gmnn", "grid_scattered", None, tmp_path)
     assert earlier == ({"dropout": 0.2, "lr": 7.0}, {"lr": 0.005, "scaling": "rows"})
     search = Search("gcn", "grid_scattered", earlier=earlier)
@@ -259,7 +259,8 @@ def test_a_start_is_fitted_once_for_all_trials_and_changes_no_score(monkeypatch)
 
 def test_a_start_that_depends_on_the_classifier_is_not_shared():
     seen = what_is_seen(small("grid_scattered", 100))
-    assert seen.start(NodeClassifier(start="gnn")) == "gnn" and seen.starts == {}
+    for start in ("gnn", ["gnn", {}], ["gnn", {"epochs": 3}]):
+        assert seen.start(NodeClassifier(start=start)) == start and seen.starts == {}
 
 
 def test_a_start_has_the_settings_of_its_own_search(tmp_path):
@@ -275,6 +276,9 @@ def test_a_start_has_the_settings_of_its_own_search(tmp_path):
     assert found == {"start": ["grand", {"num_layers": 2}]} and plain.settings(plain.defaults) == {}
     assert make_start(overridden(search.default(0), found)).num_layers == 2
     assert search.name != plain.name and "start" not in search.space
+    same = Search("dpm-snc", "cora", start=("pta", {}))  # the method's own
+    assert same.name == plain.name and same.settings(same.defaults) == {}
+    assert Search("dpm-snc", "cora", start=("lp", {})).settings(search.defaults) == {"start": "lp"}
     with pytest.raises(InputError, match="gcn has no start"):
         Search("gcn", "cora", start=start)
 
@@ -307,6 +311,18 @@ def test_seeds_that_tables_report_are_refused(capsys):
         Search("gcn", "cora", seeds=(100, 9))
     assert main(["tune", "gcn", "--dataset", "cora", "--seeds", "0-1"]) == 2
     assert "100 and up" in capsys.readouterr().err
+
+
+def test_the_command_searches_from_the_given_start_and_with_earlier_settings(tmp_path, monkeypatch):
+    searches = []
+    monkeypatch.setattr(tuning, "tune", lambda search, *rest: searches.append((search, rest)))
+    Config("grand", None, "cora", {"num_layers": 2}, 0.8, 0.7, 20, [100]).write(tmp_path)
+    Config("dpm-snc", "gcn", "citeseer", {"dropout": 0.2}, 0.8, 0.7, 20, [100]).write(tmp_path)
+    words = ["tune", "dpm-snc", "--dataset", "cora", "--seed", "5", "--trials", "3", "--out", str(tmp_path)]
+    assert main([*words, "--start", "grand"]) == 0 and main(words) == 0
+    (first, rest), (second, _) = searches
+    assert (first.start, second.start) == (("grand", {"num_layers": 2}), None) and rest[0] == 3
+    assert first.earlier == second.earlier == ({"dropout": 0.2},) and first.seed == 5
 
 
 def test_scores_that_cannot_be_compared_are_kept_apart(monkeypatch):

@@ -37,11 +37,12 @@ class Tune:
 
     def run(self) -> int:
         from dpmsnc.cli import parse_seeds
-        from dpmsnc.experiments.tuning import Search, earlier_settings, searched_start, tune
+        from dpmsnc.experiments.earlier import earlier_settings, searched_start
+        from dpmsnc.experiments.tuning import Search, tune
 
         seeds = tuple(dict.fromkeys(parse_seeds(self.seeds)))
         start = None if self.start is None else searched_start(self.start, self.dataset, self.out)
         earlier = earlier_settings(self.method, self.dataset, self.backbone, self.out)
-        search = Search(self.method, self.dataset, self.backbone, seeds, self.seed, start, earlier)
+        search = Search(self.method, self.dataset, self.backbone, seeds, self.seed, start=start, earlier=earlier)
         tune(search, self.trials, self.results, self.out)
         return 0

@@ -27,7 +27,8 @@ class Baseline(ABC):
     proba_: NDArray[np.float64]
 
     def fit(self, graph: Graph, validation: Any = None) -> Self:
-        """Learn from the known labels; those named by `validation` (a share, ids or a mask) serve selection only."""
+        """Learn from the known labels; those named by `validation` (a share, ids or a mask) choose among what was
+        learned from the others, and in a `Stack` they weigh it."""
         train, held_out = split_known(graph, validation, self.seed)
         self.graph_, self.classes_ = graph, graph.classes
         y_train = np.where(train, graph.y, UNKNOWN)

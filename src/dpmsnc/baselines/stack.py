@@ -37,7 +37,7 @@ MEMBERS: dict[str, Callable[..., Baseline]] = {
     "grand": GRAND,
     "g3nn": G3NN,
     "gmnn": GMNN,
-    "gnn": GNN,
+    "gcn": GNN,
 }
 SHARPEST = 20.0
 FLOOR = 1e-9
@@ -55,7 +55,7 @@ class Stack(Baseline):
     Example:
         >>> from dpmsnc.data.grids import grid_scattered
         >>> task = grid_scattered(columns=20)
-        >>> stack = Stack({"gnn": {"epochs": 10}, "g3nn": {"epochs": 10}}).fit(task.graph, validation=task.validation)
+        >>> stack = Stack({"gcn": {"epochs": 10}, "g3nn": {"epochs": 10}}).fit(task.graph, validation=task.validation)
         >>> round(sum(stack.weights_.values()), 6)
         1.0
     """
@@ -64,12 +64,7 @@ class Stack(Baseline):
     seed: int = 0
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        if unknown := [name for name in self.members if name not in MEMBERS]:
-            raise InputError(f"no member is called {', '.join(unknown)}; there are {', '.join(MEMBERS)}")
-        if not self.members:
-            raise InputError(f"a stack needs members; name some of {', '.join(MEMBERS)}")
-        baselines = [MEMBERS[name](seed=self.seed, **settings) for name, settings in self.members.items()]
-        answers = [baseline._fit(graph, y_train, y_validation) for baseline in baselines]
+        answers = [baseline._fit(graph, y_train, y_validation) for baseline in self._baselines()]
         nodes = np.flatnonzero(y_validation != UNKNOWN)
         weights = np.full(len(answers), 1 / len(answers))
         if len(nodes):
@@ -77,6 +72,22 @@ class Stack(Baseline):
             weights = mixture([p[nodes, y_validation[nodes]] for p in answers])
         self.weights_ = dict(zip(self.members, weights.tolist()))
         return np.tensordot(weights, np.stack(answers), axes=1)
+
+    def _baselines(self) -> list[Baseline]:
+        if not isinstance(self.members, Mapping) or not self.members:
+            raise InputError(
+                f"a stack has settings by member, as in {{'pta': {{}}, 'grand': {{}}}}, not {self.members!r}; there "
+                f"are {', '.join(MEMBERS)}"
+            )
+        return [self._baseline(name, settings) for name, settings in self.members.items()]
+
+    def _baseline(self, name: str, settings: Any) -> Baseline:
+        if name not in MEMBERS:
+            raise InputError(f"no member of a stack is called {name}; there are {', '.join(MEMBERS)}")
+        try:
+            return MEMBERS[name](seed=self.seed, **settings)
+        except TypeError as error:
+            raise InputError(f"the member {name!r} does not take the settings {settings!r} ({error})") from error
 
 
 def calibrated(p: NDArray[np.float64], nodes: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -9,12 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmsnc.baselines.base import Baseline
-from dpmsnc.baselines.g3nn import G3NN
 from dpmsnc.baselines.gnn import GNN
-from dpmsnc.baselines.grand import GRAND
 from dpmsnc.baselines.lp import LabelPropagation
-from dpmsnc.baselines.scaled_pta import scaled_pta
-from dpmsnc.baselines.stack import Stack
+from dpmsnc.baselines.stack import MEMBERS, Stack
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
 
@@ -41,11 +38,13 @@ def _gnn(classifier: Any, **settings: Any) -> GNN:
     return GNN(**(own | settings), seed=classifier.seed)
 
 
+def _member(name: str) -> Callable[..., Baseline]:
+    return lambda classifier, **settings: MEMBERS[name](seed=classifier.seed, **settings)
+
+
 STARTS: dict[str, Callable[..., Baseline]] = {
-    "pta": lambda classifier, **settings: scaled_pta(seed=classifier.seed, **settings),
     "gnn": _gnn,
-    "grand": lambda classifier, **settings: GRAND(seed=classifier.seed, **settings),
-    "g3nn": lambda classifier, **settings: G3NN(seed=classifier.seed, **settings),
+    **{name: _member(name) for name in MEMBERS},
     "stack": lambda classifier, **settings: Stack(seed=classifier.seed, **settings),
     "lp": lambda classifier, **settings: LabelPropagation(**settings),
     "uniform": lambda classifier: Uniform(),

@@ -198,8 +198,9 @@ def last(runs: Sequence[Document]) -> str:
 
 def start(runs: Sequence[Document]) -> str:
     """Mean accuracy of the baseline that filled the first buffer, where there is one."""
-    found = [run["metrics"]["start"]["accuracy"] for run in runs if "start" in run["metrics"]]
-    return percent(statistics.fmean(found) if found else None)
+    if not all("start" in run["metrics"] for run in runs):
+        return MISSING
+    return percent(statistics.fmean(run["metrics"]["start"]["accuracy"] for run in runs))
 
 
 def fall(runs: Sequence[Document]) -> str:

@@ -37,7 +37,7 @@ class Config:
     """Nested values that differ from the method's defaults."""
     validation_accuracy: float
     default_validation_accuracy: float
-    """That of the method's defaults in the same search."""
+    """That of the method's defaults in the same search, from the same start."""
     trials: int
     seeds: list[int]
     versions: dict[str, str | None] = field(default_factory=dict)
@@ -49,10 +49,8 @@ class Config:
         return path
 
 
-def read_config(
-    path: Path, method: str | None = None, backbone: str | None = None, dataset: str | None = None
-) -> Config:
-    """The configuration in a file, which must be one for that method, backbone and data set, where they are given."""
+def read_config(path: Path, method: str, backbone: str | None = None, dataset: str | None = None) -> Config:
+    """The configuration in a file, which must be one for that method and, where they are given, for the others."""
     if not path.is_file():
         raise InputError(f"there is no configuration file {path}; `dpmsnc tune` writes one")
     try:

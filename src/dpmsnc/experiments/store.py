@@ -151,7 +151,7 @@ def run_document(
 ) -> Document:
     """The document of a run whose fitted `model` is a `NodeClassifier` or a baseline.
 
-    `metrics` has the parts "selected" and, where the method has checkpoints, "last"; an experiment may add its own.
+    `metrics` has the parts "selected" and, for classifiers, "last" and "start"; an experiment may add its own.
     """
     history = getattr(model, "history_", None)
     accuracies = [round(value, 6) for value in history.validation_accuracy] if history else []

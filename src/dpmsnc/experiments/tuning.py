@@ -5,14 +5,14 @@ that each fit keeps; of equals the cheaper one wins. Test labels of these splits
 as soon as its graph, which does not hold them, and its validation nodes are taken out of it. Where splits are drawn on
 one graph, what the search trains on or validates with may be test labels of a reported split.
 
-The first trial is the method's defaults, so a search cannot end below them. Then come the settings that earlier
-searches found for the method with other backbones or on other data sets: a short search learns most from these. Each
-further trial is drawn by TPE from the finished ones, with a seed of its own: a search that was stopped goes on as if it
-had not been. Trials live in a sqlite file of numbers and JSON (optuna's RDBStorage; nothing is pickled), and a trial
-counts once it is finished or pruned.
+The first trial is the method's defaults, from the start that all trials have: a search cannot end below them. Then come
+the settings that earlier searches found for the method with other backbones or on other data sets, of which a short
+search learns most. Each further trial is drawn by TPE from the finished ones, with a seed of its own: a search that was
+stopped goes on as if it had not been. Trials live in a sqlite file of numbers and JSON (optuna's RDBStorage; nothing is
+pickled), and a trial counts once it is finished or pruned.
 
 Who fills the first buffer is not searched for: models end close to their start, and a few hundred validation nodes do
-not tell starts apart by accuracy. All trials have the same, which is fitted once.
+not tell starts apart by accuracy. All trials have the same start, fitted once unless it is the model's own network.
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dpmsnc.baselines.stack import Stack
 from dpmsnc.baselines.start import make_start
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import Task, load
 from dpmsnc.errors import InputError
-from dpmsnc.experiments.configs import Config, Nested, config_path, flat, nested, overridden, read_config
-from dpmsnc.experiments.methods import METHODS, method
+from dpmsnc.experiments.configs import Config, Nested, config_path, flat, nested, overridden
+from dpmsnc.experiments.methods import method
 from dpmsnc.experiments.spaces import Space, space
 from dpmsnc.experiments.store import Cost, configuration, versions
 from dpmsnc.graph import Graph
@@ -68,7 +67,7 @@ class Visible:
 
     def start(self, model: NodeClassifier) -> Any:
         """The start of a classifier; fitted already, unless it depends on the classifier's other settings."""
-        if model.start == "gnn":
+        if "gnn" in (model.start, model.start[0]):
             return model.start
         name = json.dumps(model.start)
         if name not in self.starts:
@@ -158,39 +157,27 @@ class Search:
 
     def settings(self, chosen: dict[str, Any]) -> dict[str, Any]:
         """What was chosen otherwise than by default, in groups, and the start."""
-        return nested(self.changed(chosen)) | ({} if self.start is None else {"start": list(self.start)})
+        return nested(self.changed(chosen)) | self._start
+
+    @property
+    def _start(self) -> dict[str, Any]:
+        """The start as a setting, where it is not the method's own."""
+        match self.start:
+            case None:
+                return {}
+            case name, settings if settings:
+                return {"start": [name, settings]}
+            case name, _:
+                return {} if name == self.default(0).start else {"start": name}
 
     @property
     def name(self) -> str:
         """The name of its study: scores can be compared as long as none of what it is made of changes."""
         version = method(self.method).version
         parts = [self.space, configuration(self.default(0)), version, self.seeds, self.seed]
-        if self.start is not None:
-            parts.append(self.start)
+        parts += self._start.values()
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]
         return f"{self.path.with_suffix('')}-{digest}"
-
-
-def searched_start(name: str, dataset: str, folder: Path) -> tuple[str, Nested]:
-    """A start with the settings that its own search found on a data set; those of a stack are its members'."""
-    if name == "stack":
-        return name, {"members": {member: searched_start(member, dataset, folder)[1] for member in Stack().members}}
-    if name not in METHODS:
-        return name, {}
-    path = folder / config_path(dataset, name, getattr(method(name).build(0), "backbone", None))
-    return name, read_config(path, name, dataset=dataset).settings if path.is_file() else {}
-
-
-def earlier_settings(name: str, dataset: str, backbone: str | None, folder: Path) -> tuple[Nested, ...]:
-    """What earlier searches found for a method elsewhere: with other backbones on this data set, then with this
-    backbone on others, in the order of their names."""
-    default = getattr(method(name).build(0), "backbone", None)
-    own = config_path(dataset, name, backbone or default)
-    files = [path for path in sorted(folder.glob(f"*/{name}*.json")) if path.relative_to(folder) != own]
-    found = [config for path in files if (config := read_config(path)).method == name]
-    here = [config for config in found if config.dataset == dataset]
-    there = [config for config in found if config.dataset != dataset and config.backbone == (backbone or default)]
-    return tuple(config.settings for config in (*here, *there))
 
 
 def tune(

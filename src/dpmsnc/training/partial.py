@@ -10,7 +10,7 @@ Added to the paper for stability: averaged weights (the ones that sample), clipp
 of collapsed samples, early stopping. The best weights by validation accuracy are kept. Only training labels are ever
 shown, buffered or learned from. Validation labels are read when evaluating and nowhere else here; their score chooses
 the weights that are kept, and whether prediction and E-step run in progressive rounds. (A start may have chosen its
-epoch by the same score.)
+epoch by the same score, and a stack of them the weights of its members by their likelihood.)
 """
 
 from __future__ import annotations

@@ -1,0 +1,44 @@
+"""What earlier searches found, in a folder of configurations: for a start, and for a method elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+from dpmsnc.baselines.stack import Stack
+from dpmsnc.experiments.configs import Nested, config_path, read_config
+from dpmsnc.experiments.methods import METHODS, method
+from dpmsnc.options import BackboneName
+
+BACKBONES = (*get_args(BackboneName), "mlp")
+
+
+def searched_start(name: str, dataset: str, folder: Path) -> tuple[str, Nested]:
+    """A start with the settings that its own search found on a data set; those of a stack are its members'.
+
+    They are as the search wrote them, that is without what is the start's default.
+    """
+    if name == "stack":
+        return name, {"members": {member: searched_start(member, dataset, folder)[1] for member in Stack().members}}
+    if name not in METHODS:
+        return name, {}
+    path = folder / config_path(dataset, name, default_backbone(name))
+    return name, read_config(path, name, dataset=dataset).settings if path.is_file() else {}
+
+
+def earlier_settings(name: str, dataset: str, backbone: str | None, folder: Path) -> tuple[Nested, ...]:
+    """What was found for a method elsewhere: with other backbones on this data set, then with this one on others."""
+    own = backbone or default_backbone(name)
+    others = [other for other in BACKBONES if own is not None and other != own]
+    datasets = sorted(path.name for path in folder.glob("*") if path.is_dir() and path.name != dataset)
+    found = []
+    for where, network in (*((dataset, other) for other in others), *((other, own) for other in datasets)):
+        path = folder / config_path(where, name, network)
+        if path.is_file():
+            found.append(read_config(path, name, network, where).settings)
+    return tuple(found)
+
+
+def default_backbone(name: str) -> str | None:
+    """Of a method; None where it has none."""
+    return getattr(method(name).build(0), "backbone", None)
