@@ -43,7 +43,7 @@ DEPTHS = (4, 8, 16, 32)
 """Layers of networks that are made to be deep."""
 _ALWAYS: Ranges = {
     "dropout": (0.2, 0.5, 0.7),
-    "unlabelled_weight": ("confidence", 0.1, 1.0),
+    "unlabelled_weight": ("confidence", 0.1, 1.0, 10.0),
     "time_draws": (4, 8),
     "clamp": (False, True),
     "constraint_weight": (0.1, 1.0, 10.0),
@@ -132,6 +132,14 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "lp": {"propagations": "num_layers", "damping": "alpha", "clamp": "clamp"},
 }
 """By method, its argument for each quantity that a search varies."""
+
+
+_FOLLOWING = tuple(
+    {"training.unlabelled_weight": 10.0, **more}
+    for more in ({}, {"training.hide_features": 0.0}, {"training.hide_features": 0.0, "dropout": 0.2})
+)
+SUGGESTIONS: dict[str, tuple[Mapping[str, Value], ...]] = {"dpm-snc": _FOLLOWING, "masked-labels": _FOLLOWING}
+"""What is worth a trial before trials are drawn: where the start is good, a model that follows it closely."""
 
 
 def space(method: str, dataset: str, default: Any) -> Space:

@@ -6,10 +6,10 @@ as soon as its graph, which does not hold them, and its validation nodes are tak
 one graph, what the search trains on or validates with may be test labels of a reported split.
 
 The first trial is the method's defaults, from the start that all trials have: a search cannot end below them. Then come
-the settings that earlier searches found for the method with other backbones or on other data sets, of which a short
-search learns most. Each further trial is drawn by TPE from the finished ones, with a seed of its own: a search that was
-stopped goes on as if it had not been. Trials live in a sqlite file of numbers and JSON (optuna's RDBStorage; nothing is
-pickled), and a trial counts once it is finished or pruned.
+the settings that earlier searches found for the method with other backbones or on other data sets, and a few that are
+worth a trial (`SUGGESTIONS`), of which a short search learns most. Each further trial is drawn by TPE from the finished
+ones, with a seed of its own: a search that was stopped goes on as if it had not been. Trials live in a sqlite file of
+numbers and JSON (optuna's RDBStorage; nothing is pickled), and a trial counts once it is finished or pruned.
 
 Who fills the first buffer is not searched for: models end close to their start, and a few hundred validation nodes do
 not tell starts apart by accuracy. All trials have the same start, fitted once unless it is the model's own network.
@@ -37,7 +37,7 @@ from dpmsnc.data import Task, load
 from dpmsnc.errors import InputError
 from dpmsnc.experiments.configs import Config, Nested, config_path, flat, nested, overridden
 from dpmsnc.experiments.methods import method
-from dpmsnc.experiments.spaces import Space, space
+from dpmsnc.experiments.spaces import SUGGESTIONS, Space, space
 from dpmsnc.experiments.store import Cost, configuration, versions
 from dpmsnc.graph import Graph
 from dpmsnc.metrics import accuracy
@@ -141,7 +141,7 @@ class Search:
     def first(self) -> list[dict[str, Any]]:
         """The trials that are not drawn."""
         first: list[dict[str, Any]] = []
-        for trial in (self.defaults, *map(self.chosen, self.earlier)):
+        for trial in (self.defaults, *map(self.chosen, (*self.earlier, *SUGGESTIONS.get(self.method, ())))):
             if trial not in first:
                 first.append(trial)
         return first
