@@ -37,6 +37,7 @@ from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.backbones import BACKBONES
 from dpmsnc.nn.denoiser import CHUNK
 from dpmsnc.nn.operator import GraphTensors
+from dpmsnc.nn.thinning import ThinnedGraph
 from dpmsnc.options import BackboneName, ScalingName, check_choices, check_range
 
 FOLDS = 4
@@ -63,6 +64,7 @@ class CLGNN(Baseline):
     hidden_channels: int = 64
     num_layers: int = 2
     dropout: float = 0.5
+    input_dropout: float = 0.0
     temperature: float = 0.3
     samples: int = 10
     partitions: int = 1
@@ -80,7 +82,8 @@ class CLGNN(Baseline):
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
         check_choices(self)
         counts = ("samples", "partitions", "rounds", "first_steps", "steps", "patience", "evaluate_every", "num_layers")
-        check_range(self, **dict.fromkeys(counts, (1, inf)), temperature=(1e-3, inf), shown=(0, 1), dropout=(0, 0.99))
+        check_range(self, **dict.fromkeys(counts, (1, inf)), temperature=(1e-3, inf), shown=(0, 1))
+        check_range(self, dropout=(0, 0.99), input_dropout=(0, 0.99))
         tensors = GraphTensors.of(graph, self.scaling)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
@@ -121,13 +124,15 @@ class LabelReader(nn.Module):
     def __init__(self, graph: GraphTensors, num_classes: int, options: CLGNN) -> None:
         super().__init__()
         self.graph, width = graph, options.hidden_channels
+        self.input_dropout, self.thinned = options.input_dropout, ThinnedGraph(graph)
         self.backbone = BACKBONES[options.backbone](
             graph.num_features, width, options.num_layers, num_classes, options.dropout
         )
         self.head = nn.Linear(width, num_classes)
 
     def forward(self, fields: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        encoded = self.backbone.encode(self.graph)
+        rate = 0.0 if generator is None else self.input_dropout
+        encoded = self.backbone.encode(self.thinned(self.graph, rate, generator))
         at_a_time = max(1, CHUNK // (len(fields) * self.head.in_features))  # as in the denoiser: what the cache holds
         hidden = (
             self.backbone(encoded, self.graph, y=part, generator=generator) for part in fields.split(at_a_time, dim=1)

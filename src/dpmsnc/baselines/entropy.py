@@ -27,6 +27,7 @@ from dpmsnc.baselines.descent import descend
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
+from dpmsnc.nn.thinning import ThinnedGraph
 from dpmsnc.options import BackboneName, ScalingName, check_choices, check_range
 
 
@@ -45,6 +46,7 @@ class EntropySharpening(Baseline):
     hidden_channels: int = 64
     num_layers: int = 2
     dropout: float = 0.5
+    input_dropout: float = 0.0
     entropy_weight: float = 0.25
     labelled_entropy_weight: float = -0.25
     order: float = 2.0
@@ -58,7 +60,8 @@ class EntropySharpening(Baseline):
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
         check_choices(self)
-        check_range(self, order=(0, inf), dropout=(0, 1), epochs=(1, inf), evaluate_every=(1, inf))
+        check_range(self, order=(0, inf), epochs=(1, inf), evaluate_every=(1, inf))
+        check_range(self, dropout=(0, 0.99), input_dropout=(0, 0.99))
         tensors, y = GraphTensors.of(graph, self.scaling), torch.from_numpy(y_train)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
@@ -70,10 +73,10 @@ class EntropySharpening(Baseline):
                 self.num_layers,
                 self.dropout,
             )
-        generator = torch.Generator().manual_seed(self.seed)
+        thinned, generator = ThinnedGraph(tensors), torch.Generator().manual_seed(self.seed)
         optimiser = torch.optim.Adam(network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
         return descend(
-            lambda: self._loss(network(tensors, generator), y),
+            lambda: self._loss(network(thinned(tensors, self.input_dropout, generator), generator), y),
             lambda: network(tensors).softmax(dim=1),
             optimiser,
             y_validation,

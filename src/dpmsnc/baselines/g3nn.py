@@ -39,7 +39,7 @@ from dpmsnc.nn.backbones.base import multiply
 from dpmsnc.nn.dropout import relu_dropout
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors, Operator
-from dpmsnc.nn.thinning import Thinning
+from dpmsnc.nn.thinning import ThinnedGraph, Thinning
 from dpmsnc.options import BackboneName, ScalingName, check_choices, check_range
 
 EdgeModelName = Literal["lsm", "sbm"]
@@ -63,6 +63,7 @@ class G3NN(Baseline):
     hidden_channels: int = 64
     num_layers: int = 2
     dropout: float = 0.5
+    input_dropout: float = 0.0
     edge_model: EdgeModelName = "lsm"
     constraint_weight: float = 1.0
     entropy_sign: float = 1.0
@@ -77,7 +78,8 @@ class G3NN(Baseline):
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
         check_choices(self)
         counts = ("hidden_channels", "num_layers", "epochs", "evaluate_every")
-        check_range(self, **dict.fromkeys(counts, (1, math.inf)), dropout=(0, 0.99), constraint_weight=(0, math.inf))
+        check_range(self, **dict.fromkeys(counts, (1, math.inf)), constraint_weight=(0, math.inf))
+        check_range(self, dropout=(0, 0.99), input_dropout=(0, 0.99))
         tensors, y = GraphTensors.of(graph, self.scaling), torch.from_numpy(y_train)
         Y0 = torch.from_numpy(one_hot(y_train, graph.num_classes)).float()
         with torch.random.fork_rng(devices=[]):
@@ -110,6 +112,7 @@ class Generative(nn.Module):
     def __init__(self, graph: GraphTensors, num_classes: int, options: G3NN) -> None:
         super().__init__()
         self.graph, self.dropout, self.thin = graph, options.dropout, Thinning(graph.x)
+        self.input_dropout, self.thinned = options.input_dropout, ThinnedGraph(graph)
         in_channels, width = graph.num_features, options.hidden_channels
         self.posterior = MeanField(
             options.backbone, in_channels, num_classes, width, options.num_layers, options.dropout
@@ -121,7 +124,8 @@ class Generative(nn.Module):
 
     def forward(self, Y0: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """log q and log p of all nodes, and the loss of the edges."""
-        log_q = self.posterior(self.graph, generator).log_softmax(dim=1)
+        seen = self.thinned(self.graph, self.input_dropout, generator)
+        log_q = self.posterior(seen, generator).log_softmax(dim=1)
         log_p = self.prior(self.thin(self.dropout, generator), generator)
         if self.edges.shape[1] == 0:
             return log_q, log_p, log_p.new_zeros(())

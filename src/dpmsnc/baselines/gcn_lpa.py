@@ -40,6 +40,7 @@ from dpmsnc.nn.backbones.base import Backbone
 from dpmsnc.nn.backbones.gat import GAT, Edges, GATConv, attend
 from dpmsnc.nn.backbones.gcn import GCN
 from dpmsnc.nn.operator import GraphTensors, Operator, OperatorName
+from dpmsnc.nn.thinning import ThinnedGraph
 from dpmsnc.options import ScalingName, check_choices, check_range
 
 
@@ -58,6 +59,7 @@ class GCNLPA(Baseline):
     hidden_channels: int = 64
     num_layers: int = 2
     dropout: float = 0.5
+    input_dropout: float = 0.0
     propagations: int = 5
     label_weight: float = 1.0
     leave_one_out: bool = False
@@ -72,17 +74,19 @@ class GCNLPA(Baseline):
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
         check_choices(self)
         counts = ("hidden_channels", "num_layers", "propagations", "epochs", "patience", "evaluate_every")
-        check_range(self, **dict.fromkeys(counts, (1, inf)), dropout=(0, 0.99), label_weight=(0, inf))
+        check_range(self, **dict.fromkeys(counts, (1, inf)), label_weight=(0, inf))
+        check_range(self, dropout=(0, 0.99), input_dropout=(0, 0.99))
         tensors = WeightedGraph(graph, self.scaling, like_gcn=self.backbone == "gcn")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             network = Network(self, tensors, graph.num_classes)
-        generator = torch.Generator().manual_seed(self.seed)
+        thinned, generator = ThinnedGraph(tensors), torch.Generator().manual_seed(self.seed)
         nodes = torch.from_numpy(np.flatnonzero(y_train != UNKNOWN))
         y = torch.from_numpy(y_train)[nodes]
 
         def loss() -> Tensor:
-            supervised = F.cross_entropy(network(tensors, generator)[nodes], y)
+            seen = thinned(tensors, self.input_dropout, generator)
+            supervised = F.cross_entropy(network(seen, generator)[nodes], y)
             if self.label_weight == 0:
                 return supervised
             T = arrived_labels(tensors.transition, nodes, y, graph.num_classes, self.propagations, self.leave_one_out)

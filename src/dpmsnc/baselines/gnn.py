@@ -15,12 +15,15 @@ from dpmsnc.baselines.base import Baseline
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.options import BackboneName, ScalingName
+from dpmsnc.nn.thinning import ThinnedGraph
+from dpmsnc.options import BackboneName, ScalingName, check_range
 
 
 @dataclass(eq=False)
 class GNN(Baseline):
     """Any backbone as a plain classifier; the epoch with the best validation accuracy is kept.
+
+    The references drop half of the input features too (`input_dropout=0.5`).
 
     Example:
         >>> from dpmsnc.data.grids import grid_scattered
@@ -33,6 +36,7 @@ class GNN(Baseline):
     hidden_channels: int = 64
     num_layers: int = 2
     dropout: float = 0.5
+    input_dropout: float = 0.0
     lr: float = 0.01
     weight_decay: float = 0.001
     epochs: int = 300
@@ -41,6 +45,7 @@ class GNN(Baseline):
     seed: int = 0
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
+        check_range(self, dropout=(0, 0.99), input_dropout=(0, 0.99))
         tensors = GraphTensors.of(graph, self.scaling)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
@@ -52,13 +57,14 @@ class GNN(Baseline):
                 self.num_layers,
                 self.dropout,
             )
-        generator = torch.Generator().manual_seed(self.seed)
+        thinned, generator = ThinnedGraph(tensors), torch.Generator().manual_seed(self.seed)
         optimiser = torch.optim.Adam(network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
         nodes = torch.from_numpy(np.flatnonzero(y_train != UNKNOWN))
         target = torch.from_numpy(y_train)[nodes]
         best, proba = -1.0, np.zeros((graph.num_nodes, graph.num_classes))
         for epoch in range(1, self.epochs + 1):
-            loss = torch.nn.functional.cross_entropy(network(tensors, generator)[nodes], target)
+            seen = thinned(tensors, self.input_dropout, generator)
+            loss = torch.nn.functional.cross_entropy(network(seen, generator)[nodes], target)
             optimiser.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)

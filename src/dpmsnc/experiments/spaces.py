@@ -85,7 +85,7 @@ SETTINGS = {
 
 _NETWORK = {name: name for name in ("num_layers", "hidden_channels", "dropout", "scaling")}
 _OPTIMISER = {"learning_rate": "lr", "weight_decay": "weight_decay"}
-_GNN = {**_NETWORK, **_OPTIMISER}
+_GNN = {**_NETWORK, **_OPTIMISER, "input_dropout": "input_dropout"}
 _DIFFUSION = {
     **_NETWORK,
     **{
@@ -119,7 +119,7 @@ ARGUMENTS: dict[str, dict[str, str]] = {
         **_OPTIMISER,
     },
     "gcn-lpa": {**_GNN, "constraint_weight": "label_weight", "label_steps": "propagations"},
-    "gmnn": {**_GNN, **{name: name for name in ("temperature", "input_dropout", "rounds", "sees")}},
+    "gmnn": {**_GNN, **{name: name for name in ("temperature", "rounds", "sees")}},
     "g3nn": {**_GNN, "constraint_weight": "constraint_weight"},
     "clgnn": {**_GNN, "temperature": "temperature", "shown": "shown"},
     "entropy": {**_GNN, **{name: name for name in ("entropy_weight", "labelled_entropy_weight")}},

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,7 +12,9 @@ import torch
 from torch import Tensor
 
 from dpmsnc.nn.dropout import dropout
-from dpmsnc.nn.operator import Operator
+from dpmsnc.nn.operator import GraphTensors, Operator
+
+Tensors = TypeVar("Tensors", bound=GraphTensors)
 
 
 class Thinning:
@@ -34,6 +38,20 @@ class Thinning:
             return dropout(self.x, rate, generator)
         values = dropout(self.x.matrix.values(), rate, generator)
         return _Thinned(self.x, values, values[self.order])
+
+
+class ThinnedGraph:
+    """A graph with thinned features, anew at every call; one without features stays as it is."""
+
+    def __init__(self, graph: GraphTensors) -> None:
+        self.thin = None if graph.graph.x is None else Thinning(graph.x)
+
+    def __call__(self, graph: Tensors, rate: float, generator: torch.Generator | None) -> Tensors:
+        if self.thin is None or rate == 0:
+            return graph
+        view = copy.copy(graph)
+        view.__dict__["x"] = self.thin(rate, generator)  # in place of the cached property
+        return view
 
 
 class _Thinned(Operator):
