@@ -29,17 +29,17 @@ def test_a_thinned_graph_has_other_features_and_the_same_edges(features):
     tensors = GraphTensors.of(clusters(features=features).graph, "unit")
     thinned, generator = ThinnedGraph(tensors), torch.Generator().manual_seed(0)
     whole = dense(tensors.x).clone()
-    first, second = (thinned(tensors, 0.5, generator) for _ in range(2))
+    first, second = (thinned(0.5, generator) for _ in range(2))
     assert first.operator("gcn") is tensors.operator("gcn")
     for x in (dense(first.x), dense(second.x)):
         assert torch.isin(x / whole.where(whole != 0, torch.ones_like(whole)), torch.tensor([0.0, 2.0])).all()
     assert not torch.equal(dense(first.x), dense(second.x)) and torch.equal(dense(tensors.x), whole)
-    assert thinned(tensors, 0.0, generator) is tensors
+    assert thinned(0.0, generator) is thinned(0.5, None) is tensors
 
 
 def test_a_graph_without_features_stays_as_it_is():
     tensors = GraphTensors.of(grid_scattered(columns=20).graph)
-    assert ThinnedGraph(tensors)(tensors, 0.5, torch.Generator()) is tensors
+    assert ThinnedGraph(tensors)(0.5, torch.Generator()) is tensors
 
 
 @pytest.mark.parametrize("kind", SHORT)

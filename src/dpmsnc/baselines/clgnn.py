@@ -131,8 +131,7 @@ class LabelReader(nn.Module):
         self.head = nn.Linear(width, num_classes)
 
     def forward(self, fields: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        rate = 0.0 if generator is None else self.input_dropout
-        encoded = self.backbone.encode(self.thinned(self.graph, rate, generator))
+        encoded = self.backbone.encode(self.thinned(self.input_dropout, generator))
         at_a_time = max(1, CHUNK // (len(fields) * self.head.in_features))  # as in the denoiser: what the cache holds
         hidden = (
             self.backbone(encoded, self.graph, y=part, generator=generator) for part in fields.split(at_a_time, dim=1)

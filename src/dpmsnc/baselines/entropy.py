@@ -76,7 +76,7 @@ class EntropySharpening(Baseline):
         thinned, generator = ThinnedGraph(tensors), torch.Generator().manual_seed(self.seed)
         optimiser = torch.optim.Adam(network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
         return descend(
-            lambda: self._loss(network(thinned(tensors, self.input_dropout, generator), generator), y),
+            lambda: self._loss(network(thinned(self.input_dropout, generator), generator), y),
             lambda: network(tensors).softmax(dim=1),
             optimiser,
             y_validation,

@@ -124,7 +124,7 @@ class Generative(nn.Module):
 
     def forward(self, Y0: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """log q and log p of all nodes, and the loss of the edges."""
-        seen = self.thinned(self.graph, self.input_dropout, generator)
+        seen = self.thinned(self.input_dropout, generator)
         log_q = self.posterior(seen, generator).log_softmax(dim=1)
         log_p = self.prior(self.thin(self.dropout, generator), generator)
         if self.edges.shape[1] == 0:

@@ -85,7 +85,7 @@ class GCNLPA(Baseline):
         y = torch.from_numpy(y_train)[nodes]
 
         def loss() -> Tensor:
-            seen = thinned(tensors, self.input_dropout, generator)
+            seen = thinned(self.input_dropout, generator)
             supervised = F.cross_entropy(network(seen, generator)[nodes], y)
             if self.label_weight == 0:
                 return supervised

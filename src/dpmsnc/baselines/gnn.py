@@ -23,7 +23,7 @@ from dpmsnc.options import BackboneName, ScalingName, check_range
 class GNN(Baseline):
     """Any backbone as a plain classifier; the epoch with the best validation accuracy is kept.
 
-    The references drop half of the input features too (`input_dropout=0.5`).
+    The references drop about half of the input features too (`input_dropout`).
 
     Example:
         >>> from dpmsnc.data.grids import grid_scattered
@@ -63,7 +63,7 @@ class GNN(Baseline):
         target = torch.from_numpy(y_train)[nodes]
         best, proba = -1.0, np.zeros((graph.num_nodes, graph.num_classes))
         for epoch in range(1, self.epochs + 1):
-            seen = thinned(tensors, self.input_dropout, generator)
+            seen = thinned(self.input_dropout, generator)
             loss = torch.nn.functional.cross_entropy(network(seen, generator)[nodes], target)
             optimiser.zero_grad()
             loss.backward()

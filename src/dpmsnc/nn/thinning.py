@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,16 +40,16 @@ class Thinning:
         return _Thinned(self.x, values, values[self.order])
 
 
-class ThinnedGraph:
+class ThinnedGraph(Generic[Tensors]):
     """A graph with thinned features, anew at every call; one without features stays as it is."""
 
-    def __init__(self, graph: GraphTensors) -> None:
-        self.thin = None if graph.graph.x is None else Thinning(graph.x)
+    def __init__(self, graph: Tensors) -> None:
+        self.graph, self.thin = graph, None if graph.graph.x is None else Thinning(graph.x)
 
-    def __call__(self, graph: Tensors, rate: float, generator: torch.Generator | None) -> Tensors:
-        if self.thin is None or rate == 0:
-            return graph
-        view = copy.copy(graph)
+    def __call__(self, rate: float, generator: torch.Generator | None) -> Tensors:
+        if self.thin is None or rate == 0 or generator is None:
+            return self.graph
+        view = copy.copy(self.graph)
         view.__dict__["x"] = self.thin(rate, generator)  # in place of the cached property
         return view
 
