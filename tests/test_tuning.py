@@ -1,26 +1,22 @@
 import json
 import math
-import pickle
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
 
 from dpmsnc import InputError, NodeClassifier, Sampling, Training
 from dpmsnc.baselines import GNN, PTA
-from dpmsnc.baselines.start import STARTS, make_start
-from dpmsnc.cli import main, parse
-from dpmsnc.cli_fit import StartName
+from dpmsnc.baselines.start import make_start
+from dpmsnc.cli import main
 from dpmsnc.data import grid_scattered
-from dpmsnc.experiments import methods, registry, spaces, tuning
-from dpmsnc.experiments.configs import Config, config_path, configured, flat, nested, overridden, read_config
+from dpmsnc.experiments import methods, spaces, tuning
+from dpmsnc.experiments.configs import Config, flat, nested, overridden, read_config
 from dpmsnc.experiments.earlier import earlier_settings, searched_start
 from dpmsnc.experiments.methods import Method
-from dpmsnc.experiments.run import Experiment, Row, Run
 from dpmsnc.experiments.spaces import PAPER, space
 from dpmsnc.experiments.tuning import (
     Search,
@@ -31,7 +27,6 @@ from dpmsnc.experiments.tuning import (
     validation_score,
     what_is_seen,
 )
-from tiny_tables import fast, write_tables
 
 SHORT = {
     "hidden_channels": 8,
@@ -39,7 +34,6 @@ SHORT = {
     "sampling": Sampling(steps=2),
     "training": Training(steps=4, evaluate_every=2, refresh_every=2, start_refreshes=1),
 }
-FOUND = {"hidden_channels": 8, "training": {"learning_rate": 0.005, "unlabelled_weight": 1.0}}
 
 
 def small(name, seed):
@@ -52,10 +46,6 @@ def study(search, results):
 
 def history(search, results):
     return [(trial.params, trial.value) for trial in finished(study(search, results))]
-
-
-def config(method="dpm-snc", backbone: str | None = "gcn", dataset="grid_scattered", settings=FOUND):
-    return Config(method, backbone, dataset, settings, 0.9, 0.8, 20, [100])
 
 
 class Noted(GNN):
@@ -295,17 +285,6 @@ def test_a_killed_trial_is_drawn_again_also_once_there_are_trials_to_learn_from(
     assert params[0] == params[1]
 
 
-def test_a_searched_depth_reaches_the_rows_of_every_backbone(tmp_path):
-    for backbone in ("gcn", "gcnii"):
-        settings = {"num_layers": 4, "start": ["grand", {"num_layers": 2}]}
-        Config("dpm-snc", backbone, "cora", settings, 0.8, 0.7, 20, [100]).write(tmp_path)
-    experiment = configured(registry.EXPERIMENTS["homophilic"], tmp_path)
-    for backbone in ("gcn", "gcnii"):
-        model = Run(experiment, "cora", f"dpm-snc ({backbone})", 0).build()
-        assert (model.num_layers, model.start) == (4, ["grand", {"num_layers": 2}])
-    assert Search("dpm-snc", "cora", "gcnii").defaults["num_layers"] == 8
-
-
 def test_seeds_that_tables_report_are_refused(capsys):
     with pytest.raises(InputError, match="tune on 100 and up"):
         Search("gcn", "cora", seeds=(100, 9))
@@ -350,135 +329,3 @@ def test_bad_requests_are_refused_in_a_line(noted, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(InputError, match=r'pip install "dpmsnc\[tune\]"'):
         tune(search, 1, tmp_path, tmp_path, small)
-
-
-def test_a_configuration_comes_back_as_an_estimator(tmp_path):
-    path = config().write(tmp_path)
-    assert path == tmp_path / "grid_scattered" / "dpm-snc-gcn.json"
-    clf = overridden(NodeClassifier(seed=3), read_config(path, "dpm-snc", "gcn", "grid_scattered").settings)
-    expected = NodeClassifier(seed=3, hidden_channels=8, training=Training(learning_rate=0.005, unlabelled_weight=1.0))
-    assert clf.config() == expected.config() and clf.training == expected.training
-    assert [p.name for p in path.parent.iterdir()] == [path.name]
-    assert config_path("cora", "pta", None) == Path("cora/pta.json")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", "is not a configuration"),
-        ('{"method": "dpm-snc"}', "is not a configuration"),
-        (json.dumps({**vars(config("gcn")), "versions": {}}), "of method gcn, not dpm-snc"),
-        (json.dumps({**vars(config(settings={"depth": 3})), "versions": {}}), "does not take the settings"),
-        (json.dumps({**vars(config(settings={"training": {"steps": -1}})), "versions": {}}), "steps must be at least"),
-        (json.dumps({**vars(config(settings={"dropout": "much"})), "versions": {}}), "does not take the settings"),
-        (json.dumps({**vars(config(settings={"start": {"x": 1}})), "versions": {}}), "start is not a group"),
-        (json.dumps({**vars(config(settings={"backbone": {"x": 1}})), "versions": {}}), "sets backbone"),
-        (json.dumps({**vars(config(settings={"seed": 4, "backbone": "gat"})), "versions": {}}), "sets seed, backbone"),
-    ],
-)
-def test_a_bad_configuration_is_refused_by_fit(text, message, tmp_path, capsys):
-    (tmp_path / "bad.json").write_text(text)
-    for path in ("bad.json", "none.json"):
-        words = ["fit", *write_tables(tmp_path), "--out", tmp_path / "model", "--config", tmp_path / path]
-        assert main([str(word) for word in words]) == 2
-        assert (message if path == "bad.json" else "there is no configuration file") in capsys.readouterr().err
-    assert not (tmp_path / "model").exists()
-
-
-def test_fit_takes_a_start_with_settings_from_a_configuration(tmp_path, capsys):
-    start = ["grand", {"num_layers": 2}]
-    path = str(Config("dpm-snc", "gcn", "cora", {"start": start}, 0.8, 0.7, 20, [100]).write(tmp_path))
-    words = ["fit", "--out", "model", "--config", path]
-    assert parse(words).classifier().start == start
-    assert parse([*words, "--start", "lp"]).classifier().start == "lp"
-    for wrong in ("--help", "--no-such-flag"):
-        with pytest.raises(SystemExit):
-            parse([*words, wrong])
-    assert "grand" in capsys.readouterr().out
-
-
-def test_flags_name_every_start():
-    assert set(get_args(StartName)) == set(STARTS)
-
-
-def test_fit_takes_a_configuration_and_flags_override_it(tmp_path):
-    path = config(settings={"dropout": 0.2, "scaling": "rows", "training": {"weight_decay": 0.005}}).write(tmp_path)
-    words = [*write_tables(tmp_path), *fast(), "--out", str(tmp_path / "model"), "--config", str(path)]
-    assert main(["fit", *words]) == 0
-    clf = NodeClassifier.load(tmp_path / "model")
-    assert (clf.scaling, clf.training.weight_decay, clf.training.steps) == ("rows", 0.005, 20)
-    assert clf.dropout == 0  # by flag
-    with pytest.raises(InputError, match="--config or --preset"):
-        parse(["fit", "--out", "model", "--config", str(path), "--preset", "paper"])
-
-
-def trial_experiment(rows):
-    return Experiment(
-        "trial", ("grid_scattered", "other"), rows, (0,), table=lambda runs: f"{len(runs)} runs", load=small
-    )
-
-
-def test_an_experiment_takes_the_configurations_that_fit_its_cells(tmp_path):
-    config(settings={"dropout": 0.2, "training": {"learning_rate": 0.005, "hide_features": 0.2}}).write(tmp_path)
-    rows = {
-        "ours": Row("dpm-snc"),
-        "gat": Row("dpm-snc", {"backbone": "gat"}),
-        "nothing hidden": Row("dpm-snc", {"training": Training(hide_features=0.0), "dropout": 0.5}),
-        "gcn": Row("gcn"),
-    }
-    before = trial_experiment(rows)
-    after = configured(before, tmp_path)
-
-    def changed(row, dataset):
-        runs = [Run(experiment, dataset, row, 7) for experiment in (before, after)]
-        differ = runs[0].key.path != runs[1].key.path
-        assert differ == (runs[0].key.config != runs[1].key.config)
-        return differ
-
-    assert {(row, d) for row in rows for d in before.datasets if changed(row, d)} == {
-        ("ours", "grid_scattered"),
-        ("nothing hidden", "grid_scattered"),
-    }
-    ours = Run(after, "grid_scattered", "ours", 7).build()
-    assert (ours.seed, ours.dropout, ours.training.learning_rate) == (7, 0.2, 0.005)
-    # what a row is about stays, in the row that has the default too; the rest is the search's
-    assert ours.training.hide_features == Training().hide_features != 0.0
-    ablated = Run(after, "grid_scattered", "nothing hidden", 7).build()
-    assert (ablated.dropout, ablated.training.learning_rate, ablated.training.hide_features) == (0.5, 0.005, 0.0)
-
-
-def test_configurations_reach_worker_processes(tmp_path):
-    config(dataset="cora", settings={"training": {"learning_rate": 0.005}}).write(tmp_path)
-    run = Run(configured(registry.find("cora"), tmp_path), "cora", "dpm-snc", 0)
-    sent = pickle.loads(pickle.dumps(run))
-    assert sent.build().training.learning_rate == 0.005 and sent.key == run.key
-
-
-def test_the_value_that_a_row_is_about_stays_though_it_is_the_default(tmp_path):
-    config(dataset="cora", settings={"training": {"temperature": 0.7, "learning_rate": 0.005}}).write(tmp_path)
-    experiment = configured(registry.find("temperature"), tmp_path)
-    found = [Run(experiment, "cora", row, 0).build().training for row in experiment.rows]
-    assert [training.temperature for training in found] == [0.1, 0.3, 1.0]
-    assert {training.learning_rate for training in found} == {0.005}
-
-
-def test_configurations_that_fit_no_row_are_a_mistake(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(registry.EXPERIMENTS, "trial", trial_experiment({"gcn": Row("gcn")}))
-    for command in ("reproduce", "table"):
-        words = [command, "trial", "--configs", str(tmp_path), "--results", str(tmp_path / "results")]
-        assert main(words) == 2
-        assert "no configuration for any row of trial" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-
-
-def test_reproduce_with_configurations_runs_and_stores_other_runs(noted, tmp_path, monkeypatch, capsys):
-    from dpmsnc.experiments.store import Store
-
-    experiment = replace(trial_experiment({"gcn": Row("gcn")}), datasets=("grid_scattered",))
-    monkeypatch.setitem(registry.EXPERIMENTS, "trial", experiment)
-    config("gcn", "gcn", settings={"lr": 0.005}).write(tmp_path / "configs")
-    words = ["reproduce", "trial", "--results", str(tmp_path / "results")]
-    for more in ([], ["--configs", str(tmp_path / "configs")], ["--configs", str(tmp_path / "configs")]):
-        assert main([*words, *more]) == 0
-    assert noted.fits == [(0, 0.01), (0, 0.005)]
-    assert sorted(d["config"]["lr"] for d in Store(tmp_path / "results").all("trial")) == [0.005, 0.01]
