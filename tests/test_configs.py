@@ -17,8 +17,8 @@ from dpmsnc.data import grid_scattered
 from dpmsnc.experiments import registry
 from dpmsnc.experiments.configs import Config, config_path, configured, overridden, read_config
 from dpmsnc.experiments.run import Experiment, Row, Run
+from dpmsnc.experiments.search import Search
 from dpmsnc.experiments.store import Store
-from dpmsnc.experiments.tuning import Search
 from tiny_tables import fast, write_tables
 
 FOUND = {"hidden_channels": 8, "training": {"learning_rate": 0.005, "unlabelled_weight": 1.0}}

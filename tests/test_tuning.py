@@ -17,16 +17,10 @@ from dpmsnc.experiments import methods, spaces, tuning
 from dpmsnc.experiments.configs import Config, flat, nested, overridden, read_config
 from dpmsnc.experiments.earlier import earlier_settings, searched_start
 from dpmsnc.experiments.methods import Method
+from dpmsnc.experiments.search import Search
 from dpmsnc.experiments.spaces import PAPER, space
-from dpmsnc.experiments.tuning import (
-    Search,
-    finished,
-    open_study,
-    prepared,
-    tune,
-    validation_score,
-    what_is_seen,
-)
+from dpmsnc.experiments.trial import prepared, validation_score, what_is_seen
+from dpmsnc.experiments.tuning import finished, open_study, tune
 
 SHORT = {
     "hidden_channels": 8,
@@ -147,6 +141,39 @@ def test_of_equal_trials_the_cheaper_one_wins(noted, tmp_path, monkeypatch):
     cheapest = min(trials, key=lambda trial: trial.user_attrs["cpu_s"])
     settings = read_config(tmp_path / search.path, "gcn").settings
     assert settings == search.settings(cheapest.params)
+
+
+def test_the_best_trials_are_scored_on_the_final_seeds_and_the_mean_decides(noted, tmp_path, monkeypatch, capsys):
+    # on seed 100 the lowest rate is best, on each of the others the highest
+    score = lambda model, graph, validation, progress=None: 1 - model.lr if model.seed == 100 else 0.9 + model.lr  # noqa: E731
+    monkeypatch.setattr("dpmsnc.experiments.trial.validation_score", score)
+    monkeypatch.setattr(tuning, "validation_score", score)
+    monkeypatch.setattr(tuning, "FINALISTS", 2)
+    search = Search("gcn", "grid_scattered", final_seeds=(101, 102))
+    config = read_config(tune(search, 12, tmp_path, tmp_path, small), "gcn")
+    kept = [1 - value for _, value in history(search, tmp_path)]
+    first_two = {0.01, *sorted(kept)[:2]}  # the default is scored too
+    assert config.settings.get("lr", 0.01) == pytest.approx(max(first_two))
+    assert config.validation_accuracy == pytest.approx((1 - max(first_two) + 2 * (0.9 + max(first_two))) / 3, abs=1e-5)
+    assert config.final_seeds == [101, 102] and config.seeds == [100] and config.trials == 12
+    assert capsys.readouterr().out.count("[final]") > 0
+    tune(search, 12, tmp_path, tmp_path, small)
+    assert "[final]" not in capsys.readouterr().out  # nothing is fitted twice
+
+
+def test_final_seeds_are_other_seeds():
+    with pytest.raises(InputError, match="seed 101 is among the seeds of all trials"):
+        Search("gcn", "cora", seeds=(100, 101), final_seeds=(101,))
+    with pytest.raises(InputError, match="reported in tables"):
+        Search("gcn", "cora", final_seeds=(0,))
+
+
+def test_what_is_suggested_belongs_to_the_space_and_is_tried():
+    for name, suggestions in spaces.SUGGESTIONS.items():
+        search = Search(name, "cora")
+        for suggestion in suggestions:
+            assert suggestion.items() <= search.chosen(suggestion).items()
+            assert search.chosen(suggestion) in search.first
 
 
 def test_an_interrupted_search_goes_on_as_if_it_had_not_been(noted, tmp_path, capsys):

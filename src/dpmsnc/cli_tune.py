@@ -28,6 +28,9 @@ class Tune:
     """Trials to finish in all; those of an earlier call count."""
     seeds: str = "100"
     """Seeds to score a trial on, for example 100-101; below 100 they are reported in tables and refused."""
+    final_seeds: str | None = None
+    """Further seeds on which the defaults and the five best trials are scored, for example 101-103: the mean over all
+    seeds decides."""
     seed: int = 0
     """Seed of the search."""
     results: Path = Path("results")
@@ -38,11 +41,16 @@ class Tune:
     def run(self) -> int:
         from dpmsnc.cli import parse_seeds
         from dpmsnc.experiments.earlier import earlier_settings, searched_start
-        from dpmsnc.experiments.tuning import Search, tune
+        from dpmsnc.experiments.search import Search
+        from dpmsnc.experiments.tuning import tune
 
-        seeds = tuple(dict.fromkeys(parse_seeds(self.seeds)))
+        seeds, final_seeds = (
+            tuple(dict.fromkeys(parse_seeds(asked))) if asked else () for asked in (self.seeds, self.final_seeds)
+        )
         start = None if self.start is None else searched_start(self.start, self.dataset, self.out)
         earlier = earlier_settings(self.method, self.dataset, self.backbone, self.out)
-        search = Search(self.method, self.dataset, self.backbone, seeds, self.seed, start=start, earlier=earlier)
+        search = Search(
+            self.method, self.dataset, self.backbone, seeds, final_seeds, self.seed, start=start, earlier=earlier
+        )
         tune(search, self.trials, self.results, self.out)
         return 0

@@ -12,6 +12,8 @@ One draw serves a whole M-step. Instead of a draw, Y may be the most probable la
 itself ("expected"). Networks and optimisers go on from round to round; pre-training ends with the weights, and the
 state of the optimiser, that were best on validation nodes.
 
+The reference optimises by RMSprop on Cora and Citeseer, as the authors of DPM-SNC do.
+
 The reference, and the authors of DPM-SNC, let p see node i's own label too, through self-loops ("neighbourhood");
 dropout of its input keeps p from copying it. With "neighbours" p is what the formula says: one layer, which takes the
 mean over neighbours without the node itself. In both cases p is a GCN, whatever the backbone of q.
@@ -49,6 +51,7 @@ from dpmsnc.nn.thinning import Thinning
 from dpmsnc.options import BackboneName, ScalingName, check_choices, check_range
 
 DrawName = Literal["sample", "max", "expected"]
+OPTIMISERS = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
 P_LAYERS = 2
 
 
@@ -75,6 +78,7 @@ class GMNN(Baseline):
     rounds: int = 1
     pretraining: int = 200
     epochs: int = 100
+    optimiser: Literal["adam", "rmsprop"] = "adam"
     lr: float = 0.01
     weight_decay: float = 0.001
     evaluate_every: int = 5
@@ -159,7 +163,8 @@ class Learner:
     def __init__(self, network: Network, graph: GraphTensors, generator: torch.Generator, options: GMNN) -> None:
         self.network, self.graph, self.generator = network, graph, generator
         self.input_dropout = options.input_dropout
-        self.optimiser = torch.optim.Adam(network.parameters(), lr=options.lr, weight_decay=options.weight_decay)
+        kind: type[torch.optim.Optimizer] = OPTIMISERS[options.optimiser]
+        self.optimiser = kind(network.parameters(), lr=options.lr, weight_decay=options.weight_decay)  # type: ignore[call-arg]
 
     def look_at(self, x: Tensor | Operator) -> None:
         """From now on, predict from this input, a row per node."""

@@ -40,6 +40,8 @@ class Config:
     """That of the method's defaults in the same search, from the same start."""
     trials: int
     seeds: list[int]
+    final_seeds: list[int] = field(default_factory=list)
+    """Seeds on which only the best trials were scored; both accuracies are means over all seeds."""
     versions: dict[str, str | None] = field(default_factory=dict)
 
     def write(self, folder: Path) -> Path:

@@ -11,173 +11,41 @@ worth a trial (`SUGGESTIONS`), of which a short search learns most. Each further
 ones, with a seed of its own: a search that was stopped goes on as if it had not been. Trials live in a sqlite file of
 numbers and JSON (optuna's RDBStorage; nothing is pickled), and a trial counts once it is finished or pruned.
 
+What wins on one seed is partly luck. Where final seeds are given, the defaults and the best trials are fitted again on
+each of those, and the mean over all seeds decides.
+
 Who fills the first buffer is not searched for: models end close to their start, and a few hundred validation nodes do
 not tell starts apart by accuracy. All trials have the same start, fitted once unless it is the model's own network.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Self
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 
-from dpmsnc.baselines.start import make_start
-from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import Task, load
 from dpmsnc.errors import InputError
-from dpmsnc.experiments.configs import Config, Nested, config_path, flat, nested, overridden
-from dpmsnc.experiments.methods import method
-from dpmsnc.experiments.spaces import SUGGESTIONS, Space, space
-from dpmsnc.experiments.store import Cost, configuration, versions
-from dpmsnc.graph import Graph
-from dpmsnc.metrics import accuracy
+from dpmsnc.experiments.configs import Config
+from dpmsnc.experiments.search import Search
+from dpmsnc.experiments.store import Cost, versions
+from dpmsnc.experiments.trial import Visible, import_optuna, mean_score, prepared, validation_score, what_is_seen
 from dpmsnc.report import make_folder
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.trial import FrozenTrial
 
-    from dpmsnc.training.partial import PartialTraining
-
-FIRST_SEED = 100
 WARM_UP = 300
 """Training steps before which no trial is pruned."""
 TRIES = 1000
 """Random draws in search of a trial that was not run yet; where a space is used up, one is run twice."""
-
-
-@dataclass(frozen=True)
-class Visible:
-    """What a search sees of a task: the graph without test labels, and the validation nodes."""
-
-    graph: Graph
-    validation: NDArray[np.bool_]
-    starts: dict[str, FittedStart] = field(default_factory=dict)
-    """Fitted for the first trial that asked for them, and remembered for the others."""
-
-    def start(self, model: NodeClassifier) -> Any:
-        """The start of a classifier; fitted already, unless it depends on the classifier's other settings."""
-        if "gnn" in (model.start, model.start[0]):
-            return model.start
-        name = json.dumps(model.start)
-        if name not in self.starts:
-            start = make_start(model).fit(self.graph, validation=self.validation)
-            self.starts[name] = FittedStart(start.predict_proba())
-        return self.starts[name]
-
-
-@dataclass(frozen=True, eq=False)
-class FittedStart:
-    """A start that has its answer."""
-
-    proba: NDArray[np.float64]
-
-    def fit(self, graph: Graph, validation: Any = None) -> Self:
-        return self
-
-    def predict_proba(self) -> NDArray[np.float64]:
-        return self.proba
-
-
-@dataclass(frozen=True)
-class Search:
-    """What is searched for, and on which seeds."""
-
-    method: str
-    dataset: str
-    backbone: str | None = None
-    """By default the method's own."""
-    seeds: tuple[int, ...] = (FIRST_SEED,)
-    """Seeds of the fits and of the splits."""
-    seed: int = 0
-    """Seed of the search itself."""
-    start: tuple[str, Nested] | None = None
-    """Who fills the first buffer in all trials, with settings; by default the method's own."""
-    earlier: tuple[Nested, ...] = ()
-    """Settings that earlier searches found for the method elsewhere."""
-
-    def __post_init__(self) -> None:
-        if not self.seeds or min(self.seeds) < FIRST_SEED:
-            raise InputError(f"seeds below {FIRST_SEED} are reported in tables; tune on {FIRST_SEED} and up")
-        if self.start is not None and not isinstance(self.default(0), NodeClassifier):
-            raise InputError(f"{self.method} has no start; only dpm-snc and masked-labels do")
-
-    def default(self, seed: int) -> Any:
-        """The estimator with the method's defaults."""
-        model = method(self.method).build(seed)
-        if self.backbone in (None, getattr(model, "backbone", None)):
-            return model
-        try:
-            return method(self.method).build(seed, backbone=self.backbone)
-        except TypeError as error:
-            raise InputError(f"{self.method} does not take another backbone") from error
-
-    @property
-    def path(self) -> Path:
-        """Of its result, relative to the folder of configurations."""
-        return config_path(self.dataset, self.method, getattr(self.default(0), "backbone", None))
-
-    @cached_property
-    def space(self) -> Space:
-        return space(self.method, self.dataset, self.default(0))
-
-    @cached_property
-    def defaults(self) -> dict[str, Any]:
-        """The default of everything that is varied."""
-        values = flat(configuration(self.default(0)))
-        return {name: values[name] for name in self.space}
-
-    @property
-    def first(self) -> list[dict[str, Any]]:
-        """The trials that are not drawn."""
-        first: list[dict[str, Any]] = []
-        for trial in (self.defaults, *map(self.chosen, (*self.earlier, *SUGGESTIONS.get(self.method, ())))):
-            if trial not in first:
-                first.append(trial)
-        return first
-
-    def chosen(self, settings: Nested) -> dict[str, Any]:
-        """What to choose for settings that another search found, as far as it can be chosen here."""
-        possible = {name: value for name, value in flat(settings).items() if value in self.space.get(name, ())}
-        return self.defaults | possible
-
-    def changed(self, chosen: dict[str, Any]) -> dict[str, Any]:
-        """What was chosen otherwise than by default."""
-        return {name: value for name, value in chosen.items() if value != self.defaults[name]}
-
-    def settings(self, chosen: dict[str, Any]) -> dict[str, Any]:
-        """What was chosen otherwise than by default, in groups, and the start."""
-        return nested(self.changed(chosen)) | self._start
-
-    @property
-    def _start(self) -> dict[str, Any]:
-        """The start as a setting, where it is not the method's own."""
-        match self.start:
-            case None:
-                return {}
-            case name, settings if settings:
-                return {"start": [name, settings]}
-            case name, _:
-                return {} if name == self.default(0).start else {"start": name}
-
-    @property
-    def name(self) -> str:
-        """The name of its study: scores can be compared as long as none of what it is made of changes."""
-        version = method(self.method).version
-        parts = [self.space, configuration(self.default(0)), version, self.seeds, self.seed]
-        parts += self._start.values()
-        digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]
-        return f"{self.path.with_suffix('')}-{digest}"
+FINALISTS = 5
+"""How many trials, beside the default, are scored on further seeds."""
 
 
 def tune(
@@ -210,7 +78,8 @@ def tune(
     except KeyboardInterrupt:
         print(f"\ninterrupted: {done} of {trials} trials are finished; the same command goes on from here")
         raise
-    config = result(search, finished(study)[:trials])
+    finalists = rescored(search, study, finished(study)[:trials], load)
+    config = result(search, finalists, trials)
     path = config.write(out)
     gain = 100 * (config.validation_accuracy - config.default_validation_accuracy)
     print(f"best: validation {100 * config.validation_accuracy:.2f} %, {gain:+.2f} points over the defaults, in {path}")
@@ -234,26 +103,9 @@ def open_study(search: Search, path: Path) -> Study:
         raise InputError(f"{path} cannot hold the trials ({reason}); remove it or name another folder") from error
 
 
-def import_optuna() -> ModuleType:
-    """optuna, quiet."""
-    try:
-        import optuna
-    except ImportError as error:
-        raise InputError('tune needs optuna: pip install "dpmsnc[tune]"') from error
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    return optuna
-
-
 def finished(study: Study) -> list[FrozenTrial]:
     """Trials that have a score or were pruned, in the order of their start; one that was killed is neither."""
     return [trial for trial in study.trials if trial.state.name in ("COMPLETE", "PRUNED")]
-
-
-def what_is_seen(task: Task) -> Visible:
-    """All that a search gets of a task."""
-    if not task.validation.any():
-        raise InputError(f"{task.name} has no validation nodes, so there is nothing to choose by")
-    return Visible(task.graph, task.validation)
 
 
 def next_trial(search: Search, study: Study, visible: dict[int, Visible]) -> int:
@@ -305,77 +157,66 @@ def draw(search: Search, study: Study) -> tuple[Trial, dict[str, Any]]:
     return trial, chosen
 
 
-def prepared(search: Search, seed: int, chosen: dict[str, Any], seen: Visible) -> Any:
-    """The estimator of a trial; its start is fitted, so that no trial pays for what others share."""
-    torch.set_num_threads(1)
-    model = overridden(search.default(seed), search.settings(chosen))
-    if isinstance(model, NodeClassifier):
-        model.start = seen.start(model)
-    return model
+@dataclass(frozen=True)
+class Finalist:
+    """A trial and its score over all seeds."""
+
+    trial: FrozenTrial
+    score: float
 
 
-def mean_score(models: Sequence[Any], visible: Sequence[Visible], trial: Trial) -> float:
-    """Validation accuracy over the seeds."""
-    scores: list[float] = []
-    for model, seen in zip(models, visible, strict=True):
-        scores.append(validation_score(model, seen.graph, seen.validation, watch(trial, scores)))
-    return statistics.fmean(scores)
+def rescored(
+    search: Search, study: Study, trials: Sequence[FrozenTrial], load: Callable[..., Task] = load
+) -> list[Finalist]:
+    """The default and the best of the trials, the cheaper one before its equals, on the final seeds too.
 
-
-def validation_score(
-    model: Any, graph: Graph, validation: NDArray[np.bool_], progress: Callable[[PartialTraining], None]
-) -> float:
-    """Fit, and the validation accuracy of the weights that the fit kept."""
-    if not isinstance(model, NodeClassifier):
-        model.fit(graph, validation=validation)
-        return accuracy(graph.encode(model.predict()), graph.y, validation)
-    model.fit(graph, validation=validation, progress=progress)
-    if model.interrupted_:  # `fit` turns Ctrl-C into an early end
-        raise KeyboardInterrupt
-    return model.best_accuracy_
-
-
-def watch(trial: Trial, before: Sequence[float]) -> Callable[[PartialTraining], None]:
-    """Reports the mean over the seeds so far at every evaluation, and ends a trial that falls behind the others.
-
-    Seeds follow each other on one axis of steps, so that trials are compared where they have seen the same.
+    Without final seeds, all trials that have a score.
     """
-    optuna = import_optuna()
-    known = list(before)
+    complete = [trial for trial in trials if trial.state.name == "COMPLETE"]
+    assert complete[0].params == search.defaults
+    if not search.final_seeds:
+        return [Finalist(trial, trial.value or 0.0) for trial in complete]
+    best = sorted(complete, key=lambda trial: (-(trial.value or 0.0), trial.user_attrs["cpu_s"]))[:FINALISTS]
+    finalists = [complete[0], *(trial for trial in best if trial is not complete[0])]
+    scores = {trial.number: [trial.value or 0.0] * len(search.seeds) for trial in finalists}
+    for seed in search.final_seeds:
+        seen = what_is_seen(load(search.dataset, seed=seed))
+        for trial in finalists:
+            scores[trial.number].append(final_score(search, study, trial, seed, seen))
+    return [Finalist(trial, fmean(scores[trial.number])) for trial in finalists]
 
-    def report(running: PartialTraining) -> None:
-        if not running.history.step or running.history.step[-1] != running.step:
-            return
-        step = len(known) * running.options.steps + running.step
-        trial.report(statistics.fmean([*known, running.best_accuracy]), step)
-        if trial.should_prune():
-            raise optuna.TrialPruned
 
-    return report
+def final_score(search: Search, study: Study, trial: FrozenTrial, seed: int, seen: Visible) -> float:
+    """Of a trial on one more seed; kept with the study, so that nothing is fitted twice."""
+    name = f"trial {trial.number} on seed {seed}"
+    if name not in study.user_attrs:
+        score = validation_score(prepared(search, seed, trial.params, seen), seen.graph, seen.validation)
+        study.set_user_attr(name, score)
+        print(f"[final] seed {seed}: validation {100 * score:.2f} %: {search.described(trial.params)}", flush=True)
+    return float(study.user_attrs[name])
 
 
-def result(search: Search, trials: Sequence[FrozenTrial]) -> Config:
-    """The best of the trials, of which the first is the default; of equals the cheaper one."""
-    complete = [trial for trial in trials if trial.value is not None and trial.state.name == "COMPLETE"]
-    best = max(complete, key=lambda trial: (trial.value, -trial.user_attrs["cpu_s"]))
-    assert best.value is not None and complete[0].value is not None and complete[0].params == search.defaults
+def result(search: Search, finalists: Sequence[Finalist], trials: int) -> Config:
+    """The best of those that were scored, of which the first is the default; of equals the cheaper one."""
+    best = max(finalists, key=lambda finalist: (finalist.score, -finalist.trial.user_attrs["cpu_s"]))
     return Config(
         method=search.method,
         backbone=getattr(search.default(0), "backbone", None),
         dataset=search.dataset,
-        settings=search.settings(best.params),
-        validation_accuracy=round(best.value, 6),
-        default_validation_accuracy=round(complete[0].value, 6),
-        trials=len(trials),
+        settings=search.settings(best.trial.params),
+        validation_accuracy=round(best.score, 6),
+        default_validation_accuracy=round(finalists[0].score, 6),
+        trials=trials,
         seeds=list(search.seeds),
+        final_seeds=list(search.final_seeds),
         versions=versions(),
     )
 
 
 def outcome(search: Search, trial: FrozenTrial) -> str:
     """A finished trial in a line."""
-    settings = ", ".join(f"{name}={value}" for name, value in search.changed(trial.params).items())
+    settings = search.described(trial.params)
     if trial.state.name == "PRUNED":
         return f"pruned at step {trial.last_step}: {settings}"
     score, cost = 100 * (trial.value or 0.0), trial.user_attrs["cpu_s"]
-    return f"validation {score:.2f} %, {cost:.0f} CPU-seconds: {settings or 'defaults'}"
+    return f"validation {score:.2f} %, {cost:.0f} CPU-seconds: {settings}"

@@ -1,0 +1,118 @@
+"""What a search is for: a method, a data set, the settings that vary, and the seeds that trials are scored on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dpmsnc.classifier import NodeClassifier
+from dpmsnc.errors import InputError
+from dpmsnc.experiments.configs import Nested, config_path, flat, nested
+from dpmsnc.experiments.methods import method
+from dpmsnc.experiments.spaces import SUGGESTIONS, Space, space
+from dpmsnc.experiments.store import configuration
+
+FIRST_SEED = 100
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is searched for, and on which seeds."""
+
+    method: str
+    dataset: str
+    backbone: str | None = None
+    """By default the method's own."""
+    seeds: tuple[int, ...] = (FIRST_SEED,)
+    """Seeds of the fits and of the splits."""
+    final_seeds: tuple[int, ...] = ()
+    """Further seeds, on which only the defaults and the best trials are scored."""
+    seed: int = 0
+    """Seed of the search itself."""
+    start: tuple[str, Nested] | None = None
+    """Who fills the first buffer in all trials, with settings; by default the method's own."""
+    earlier: tuple[Nested, ...] = ()
+    """Settings that earlier searches found for the method elsewhere."""
+
+    def __post_init__(self) -> None:
+        if not self.seeds or min(self.seeds + self.final_seeds) < FIRST_SEED:
+            raise InputError(f"seeds below {FIRST_SEED} are reported in tables; tune on {FIRST_SEED} and up")
+        if twice := set(self.seeds) & set(self.final_seeds):
+            raise InputError(f"seed {min(twice)} is among the seeds of all trials; final seeds are others")
+        if self.start is not None and not isinstance(self.default(0), NodeClassifier):
+            raise InputError(f"{self.method} has no start; only dpm-snc and masked-labels do")
+
+    def default(self, seed: int) -> Any:
+        """The estimator with the method's defaults."""
+        model = method(self.method).build(seed)
+        if self.backbone in (None, getattr(model, "backbone", None)):
+            return model
+        try:
+            return method(self.method).build(seed, backbone=self.backbone)
+        except TypeError as error:
+            raise InputError(f"{self.method} does not take another backbone") from error
+
+    @property
+    def path(self) -> Path:
+        """Of its result, relative to the folder of configurations."""
+        return config_path(self.dataset, self.method, getattr(self.default(0), "backbone", None))
+
+    @cached_property
+    def space(self) -> Space:
+        return space(self.method, self.dataset, self.default(0))
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """The default of everything that is varied."""
+        values = flat(configuration(self.default(0)))
+        return {name: values[name] for name in self.space}
+
+    @property
+    def first(self) -> list[dict[str, Any]]:
+        """The trials that are not drawn."""
+        first: list[dict[str, Any]] = []
+        for trial in (self.defaults, *map(self.chosen, (*self.earlier, *SUGGESTIONS.get(self.method, ())))):
+            if trial not in first:
+                first.append(trial)
+        return first
+
+    def chosen(self, settings: Nested) -> dict[str, Any]:
+        """What to choose for settings that another search found, as far as it can be chosen here."""
+        possible = {name: value for name, value in flat(settings).items() if value in self.space.get(name, ())}
+        return self.defaults | possible
+
+    def changed(self, chosen: dict[str, Any]) -> dict[str, Any]:
+        """What was chosen otherwise than by default."""
+        return {name: value for name, value in chosen.items() if value != self.defaults[name]}
+
+    def described(self, chosen: dict[str, Any]) -> str:
+        """What was chosen, in words."""
+        return ", ".join(f"{name}={value}" for name, value in self.changed(chosen).items()) or "defaults"
+
+    def settings(self, chosen: dict[str, Any]) -> dict[str, Any]:
+        """What was chosen otherwise than by default, in groups, and the start."""
+        return nested(self.changed(chosen)) | self._start
+
+    @property
+    def _start(self) -> dict[str, Any]:
+        """The start as a setting, where it is not the method's own."""
+        match self.start:
+            case None:
+                return {}
+            case name, settings if settings:
+                return {"start": [name, settings]}
+            case name, _:
+                return {} if name == self.default(0).start else {"start": name}
+
+    @property
+    def name(self) -> str:
+        """The name of its study: scores can be compared as long as none of what it is made of changes."""
+        version = method(self.method).version
+        parts = [self.space, configuration(self.default(0)), version, self.seeds, self.seed]
+        parts += self._start.values()
+        digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]
+        return f"{self.path.with_suffix('')}-{digest}"

@@ -1,0 +1,130 @@
+"""One trial of a search: the fits it consists of, on what a search may see, and their score."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dpmsnc.baselines.start import make_start
+from dpmsnc.classifier import NodeClassifier
+from dpmsnc.data import Task
+from dpmsnc.errors import InputError
+from dpmsnc.experiments.configs import overridden
+from dpmsnc.experiments.search import Search
+from dpmsnc.graph import Graph
+from dpmsnc.metrics import accuracy
+
+if TYPE_CHECKING:
+    from optuna import Trial
+
+    from dpmsnc.training.partial import PartialTraining
+
+
+@dataclass(frozen=True)
+class Visible:
+    """What a search sees of a task: the graph without test labels, and the validation nodes."""
+
+    graph: Graph
+    validation: NDArray[np.bool_]
+    starts: dict[str, FittedStart] = field(default_factory=dict)
+    """Fitted for the first trial that asked for them, and remembered for the others."""
+
+    def start(self, model: NodeClassifier) -> Any:
+        """The start of a classifier; fitted already, unless it depends on the classifier's other settings."""
+        if "gnn" in (model.start, model.start[0]):
+            return model.start
+        name = json.dumps(model.start)
+        if name not in self.starts:
+            start = make_start(model).fit(self.graph, validation=self.validation)
+            self.starts[name] = FittedStart(start.predict_proba())
+        return self.starts[name]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedStart:
+    """A start that has its answer."""
+
+    proba: NDArray[np.float64]
+
+    def fit(self, graph: Graph, validation: Any = None) -> Self:
+        return self
+
+    def predict_proba(self) -> NDArray[np.float64]:
+        return self.proba
+
+
+def what_is_seen(task: Task) -> Visible:
+    """All that a search gets of a task."""
+    if not task.validation.any():
+        raise InputError(f"{task.name} has no validation nodes, so there is nothing to choose by")
+    return Visible(task.graph, task.validation)
+
+
+def prepared(search: Search, seed: int, chosen: dict[str, Any], seen: Visible) -> Any:
+    """The estimator of a trial; its start is fitted, so that no trial pays for what others share."""
+    torch.set_num_threads(1)
+    model = overridden(search.default(seed), search.settings(chosen))
+    if isinstance(model, NodeClassifier):
+        model.start = seen.start(model)
+    return model
+
+
+def mean_score(models: Sequence[Any], visible: Sequence[Visible], trial: Trial) -> float:
+    """Validation accuracy over the seeds."""
+    scores: list[float] = []
+    for model, seen in zip(models, visible, strict=True):
+        scores.append(validation_score(model, seen.graph, seen.validation, watch(trial, scores)))
+    return statistics.fmean(scores)
+
+
+def validation_score(
+    model: Any,
+    graph: Graph,
+    validation: NDArray[np.bool_],
+    progress: Callable[[PartialTraining], None] | None = None,
+) -> float:
+    """Fit, and the validation accuracy of the weights that the fit kept."""
+    if not isinstance(model, NodeClassifier):
+        model.fit(graph, validation=validation)
+        return accuracy(graph.encode(model.predict()), graph.y, validation)
+    model.fit(graph, validation=validation, progress=progress)
+    if model.interrupted_:  # `fit` turns Ctrl-C into an early end
+        raise KeyboardInterrupt
+    return model.best_accuracy_
+
+
+def watch(trial: Trial, before: Sequence[float]) -> Callable[[PartialTraining], None]:
+    """Reports the mean over the seeds so far at every evaluation, and ends a trial that falls behind the others.
+
+    Seeds follow each other on one axis of steps, so that trials are compared where they have seen the same.
+    """
+    optuna = import_optuna()
+    known = list(before)
+
+    def report(running: PartialTraining) -> None:
+        if not running.history.step or running.history.step[-1] != running.step:
+            return
+        step = len(known) * running.options.steps + running.step
+        trial.report(statistics.fmean([*known, running.best_accuracy]), step)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+
+    return report
+
+
+def import_optuna() -> ModuleType:
+    """optuna, quiet."""
+    try:
+        import optuna
+    except ImportError as error:
+        raise InputError('tune needs optuna: pip install "dpmsnc[tune]"') from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
