@@ -5,7 +5,7 @@ import pytest
 
 from dpmsnc import Training
 from dpmsnc.baselines import G3NN, GNN, GRAND, PTA, Stack
-from dpmsnc.baselines.stack import MEMBERS, calibrated, mixture
+from dpmsnc.baselines.stack import MEMBERS, calibrated, mixture, reweighted
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import grid_scattered
 from dpmsnc.errors import InputError
@@ -54,6 +54,37 @@ def test_weights_are_those_of_the_most_likely_mixture():
 
 def test_a_useless_member_gets_no_weight():
     assert mixture([np.full(100, 0.9), np.full(100, 0.2)]) == pytest.approx([1, 0], abs=1e-6)
+
+
+def test_class_shares_are_found_from_answers_that_assume_equal_ones():
+    rng = np.random.default_rng(2)
+    shares = np.array([0.7, 0.2, 0.1])
+    y = np.concatenate([np.repeat([0, 1, 2], 2000), rng.choice(3, 20_000, p=shares)])
+    z = np.eye(3)[y] * 1.5 + rng.normal(size=(len(y), 3))  # one normal density a class
+    likelihood = np.exp(-((z[:, None] - 1.5 * np.eye(3)) ** 2).sum(axis=2) / 2)
+    q, exact = (w / w.sum(axis=1, keepdims=True) for w in (likelihood, likelihood * shares))
+    even, among = np.arange(6000), np.arange(len(y)) >= 6000
+    r = reweighted(q, even, y[even], among)
+    assert r[among].mean(axis=0) == pytest.approx(shares, abs=0.02) and np.abs(r - exact).max() < 0.05
+    assert ((r.argmax(axis=1) == y)[among]).mean() > ((q.argmax(axis=1) == y)[among]).mean() + 0.03
+
+
+@pytest.mark.parametrize(("class_shares", "even", "estimated"), [
+    ("auto", True, True), ("auto", False, False), ("estimated", False, True), ("as-validation", True, False)
+])  # fmt: skip
+def test_class_shares_are_estimated_where_validation_nodes_do_not_tell_them(task, class_shares, even, estimated):
+    validation = np.zeros(task.graph.num_nodes, bool)
+    for label, count in ((0, 5), (1, 5 if even else 4)):
+        validation[np.flatnonzero(task.validation & (task.graph.y == label))[:count]] = True
+    answer = Stack({"gcn": {"epochs": 5}}, class_shares).fit(task.graph, validation=validation).predict_proba()
+    plain = Stack({"gcn": {"epochs": 5}}, "as-validation").fit(task.graph, validation=validation).predict_proba()
+    assert np.array_equal(answer, plain) != estimated
+
+
+def test_members_that_are_fitted_several_times_answer_with_their_mean(task):
+    stack = Stack({"gcn": {"epochs": 5}}, repeats=2, seed=3).fit(task.graph)
+    fits = [GNN(epochs=5, seed=seed).fit(task.graph).predict_proba() for seed in (3, 1003)]
+    assert np.allclose(stack.predict_proba(), np.mean(fits, axis=0)) and not np.allclose(fits[0], fits[1])
 
 
 def test_it_is_the_mixture_of_its_members(task):

@@ -285,6 +285,10 @@ def test_a_start_has_the_settings_of_its_own_search(tmp_path):
         Config(method, None, "cora", settings, 0.8, 0.7, 20, [100]).write(tmp_path)
     members = {"pta": {"alpha": 0.3}, "grand": {"num_layers": 2}, "g3nn": {}}
     assert searched_start("stack", "cora", tmp_path) == ("stack", {"members": members})
+    asked = searched_start("stack", "cora", tmp_path, stacked=("grand", "gmnn"), repeats=3)
+    assert asked == ("stack", {"members": {"grand": {"num_layers": 2}, "gmnn": {}}, "repeats": 3})
+    with pytest.raises(InputError, match="only a stack has members"):
+        searched_start("grand", "cora", tmp_path, repeats=2)
     assert searched_start("grand", "citeseer", tmp_path) == ("grand", {})
     assert searched_start("uniform", "cora", tmp_path) == ("uniform", {})
     start = searched_start("grand", "cora", tmp_path)

@@ -24,6 +24,10 @@ class Tune:
     start: StartName | None = None
     """Who fills the first buffer of dpm-snc and masked-labels in all trials, with what its own search found on the data
     set; by default the method's own start."""
+    members: tuple[str, ...] = ()
+    """Whom to stack where the start is a stack, for example pta grand gmnn; by default the stack's own members."""
+    repeats: int = 1
+    """How often a stack fits each member, with other seeds."""
     trials: int = 20
     """Trials to finish in all; those of an earlier call count."""
     seeds: str = "100"
@@ -47,7 +51,9 @@ class Tune:
         seeds, final_seeds = (
             tuple(dict.fromkeys(parse_seeds(asked))) if asked else () for asked in (self.seeds, self.final_seeds)
         )
-        start = None if self.start is None else searched_start(self.start, self.dataset, self.out)
+        start = None
+        if self.start is not None:
+            start = searched_start(self.start, self.dataset, self.out, self.members, self.repeats)
         earlier = earlier_settings(self.method, self.dataset, self.backbone, self.out)
         search = Search(
             self.method, self.dataset, self.backbone, seeds, final_seeds, self.seed, start=start, earlier=earlier

@@ -9,18 +9,27 @@ Likelihood tells members apart that accuracy on a few hundred nodes cannot, a mi
 probabilities mean what they say, which matters to whoever learns from them. Both problems are concave; the second is
 solved by EM. Members vote equally, as they are, where there are no validation labels.
 
-References: Wolpert, "Stacked generalization", 1992; Guo et al., "On Calibration of Modern Neural Networks", ICML 2017.
+Validation nodes that were drawn evenly, so many of every class, do not say how frequent the classes are. They do say
+how answers and classes go together, and that is the same everywhere: with U all nodes without a training label,
+
+    mean_{i in U} q_i = sum_c pi_c mean_{i in V, y_i = c} q_i,       r_i(c) ~ q_i(c) pi_c / pi^0_c,
+
+where pi are the shares of the classes in U, found by least squares, and pi^0 those in V. The answer is then r.
+
+References: Wolpert, "Stacked generalization", 1992; Guo et al., "On Calibration of Modern Neural Networks", ICML 2017;
+Lipton et al., "Detecting and Correcting for Label Shift with Black Box Predictors", ICML 2018.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from math import inf
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize_scalar, nnls
 from scipy.special import log_softmax
 
 from dpmsnc.baselines.base import Baseline
@@ -31,6 +40,7 @@ from dpmsnc.baselines.grand import GRAND
 from dpmsnc.baselines.scaled_pta import scaled_pta
 from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.options import check_choices, check_range
 
 MEMBERS: dict[str, Callable[..., Baseline]] = {
     "pta": scaled_pta,
@@ -43,6 +53,9 @@ SHARPEST = 20.0
 FLOOR = 1e-9
 """Probabilities below count as this: no member may rule a class out for all of them."""
 ROUNDS = 300
+SEEDS_APART = 1000
+"""Between the seeds of a member's fits, so that stacks with neighbouring seeds share none."""
+ClassShares = Literal["auto", "as-validation", "estimated"]
 
 
 @dataclass(eq=False)
@@ -51,6 +64,9 @@ class Stack(Baseline):
 
     Args:
         members: The settings of each member, by name.
+        class_shares: How frequent the classes are among unlabelled nodes: as among validation nodes, or as estimated
+            from the answers; "auto" estimates where validation nodes are equally many of every class.
+        repeats: How often each member is fitted, with other seeds; its answer is the mean.
 
     Example:
         >>> from dpmsnc.data.grids import grid_scattered
@@ -61,31 +77,49 @@ class Stack(Baseline):
     """
 
     members: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"pta": {}, "grand": {}, "g3nn": {}})
+    class_shares: ClassShares = "auto"
+    repeats: int = 1
     seed: int = 0
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        answers = [baseline._fit(graph, y_train, y_validation) for baseline in self._baselines()]
+        check_choices(self)
+        check_range(self, repeats=(1, inf))
+        answers = [
+            np.mean([baseline._fit(graph, y_train, y_validation) for baseline in baselines], axis=0)
+            for baselines in self._baselines()
+        ]
         nodes = np.flatnonzero(y_validation != UNKNOWN)
         weights = np.full(len(answers), 1 / len(answers))
         if len(nodes):
             answers = [calibrated(p, nodes, y_validation[nodes]) for p in answers]
             weights = mixture([p[nodes, y_validation[nodes]] for p in answers])
         self.weights_ = dict(zip(self.members, weights.tolist()))
-        return np.tensordot(weights, np.stack(answers), axes=1)
+        q = np.tensordot(weights, np.stack(answers), axes=1)
+        if self._estimates(np.bincount(y_validation[nodes], minlength=graph.num_classes)):
+            return reweighted(q, nodes, y_validation[nodes], y_train == UNKNOWN)
+        return q
 
-    def _baselines(self) -> list[Baseline]:
+    def _estimates(self, counts: NDArray[np.int64]) -> bool:
+        """Whether class shares are estimated, given how many validation nodes there are of each class."""
+        if not counts.all():
+            return False
+        return self.class_shares == "estimated" or (self.class_shares == "auto" and len(set(counts.tolist())) == 1)
+
+    def _baselines(self) -> list[list[Baseline]]:
+        """All fits of every member."""
         if not isinstance(self.members, Mapping) or not self.members:
             raise InputError(
                 f"a stack has settings by member, as in {{'pta': {{}}, 'grand': {{}}}}, not {self.members!r}; there "
                 f"are {', '.join(MEMBERS)}"
             )
-        return [self._baseline(name, settings) for name, settings in self.members.items()]
+        seeds = [self.seed + SEEDS_APART * repeat for repeat in range(self.repeats)]
+        return [[self._baseline(name, settings, seed) for seed in seeds] for name, settings in self.members.items()]
 
-    def _baseline(self, name: str, settings: Any) -> Baseline:
+    def _baseline(self, name: str, settings: Any, seed: int) -> Baseline:
         if name not in MEMBERS:
             raise InputError(f"no member of a stack is called {name}; there are {', '.join(MEMBERS)}")
         try:
-            return MEMBERS[name](seed=self.seed, **settings)
+            return MEMBERS[name](seed=seed, **settings)
         except TypeError as error:
             raise InputError(f"the member {name!r} does not take the settings {settings!r} ({error})") from error
 
@@ -109,3 +143,14 @@ def mixture(likelihoods: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         share = weights * likelihood
         weights = (share / share.sum(axis=1, keepdims=True)).mean(axis=0)
     return weights
+
+
+def reweighted(
+    q: NDArray[np.float64], nodes: NDArray[np.int64], y: NDArray[np.int64], among: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """q, which is right where classes are as frequent as among labels y of `nodes`, for their shares `among` nodes."""
+    classes = np.arange(q.shape[1])
+    answers = np.stack([q[nodes[y == c]].mean(axis=0) for c in classes], axis=1)
+    pi, _ = nnls(answers, q[among].mean(axis=0))
+    r = q * np.maximum(pi, FLOOR) / np.bincount(y, minlength=len(classes))
+    return r / r.sum(axis=1, keepdims=True)

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
 from dpmsnc.baselines.stack import Stack
+from dpmsnc.errors import InputError
 from dpmsnc.experiments.configs import Nested, config_path, read_config
 from dpmsnc.experiments.methods import METHODS, method
 from dpmsnc.options import BackboneName
 
+Start = tuple[str, Nested]
 BACKBONES = (*get_args(BackboneName), "mlp")
 
 
-def searched_start(name: str, dataset: str, folder: Path) -> tuple[str, Nested]:
+def searched_start(name: str, dataset: str, folder: Path, stacked: Sequence[str] = (), repeats: int = 1) -> Start:
     """A start with the settings that its own search found on a data set; those of a stack are its members'.
 
-    They are as the search wrote them, that is without what is the start's default.
+    They are as the search wrote them, that is without what is the start's default. Which members a stack has, and how
+    often each is fitted, is the caller's to say.
     """
     if name == "stack":
-        return name, {"members": {member: searched_start(member, dataset, folder)[1] for member in Stack().members}}
+        members = {member: searched_start(member, dataset, folder)[1] for member in stacked or Stack().members}
+        return name, {"members": members} | ({"repeats": repeats} if repeats > 1 else {})
+    if stacked or repeats > 1:
+        raise InputError(f"only a stack has members and fits them several times; {name} is none")
     if name not in METHODS:
         return name, {}
     path = folder / config_path(dataset, name, default_backbone(name))
