@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from typing import Any, Literal
 
@@ -48,6 +49,7 @@ MEMBERS: dict[str, Callable[..., Baseline]] = {
     "g3nn": G3NN,
     "gmnn": GMNN,
     "gcn": GNN,
+    "sage": partial(GNN, "sage"),
 }
 SHARPEST = 20.0
 FLOOR = 1e-9
