@@ -108,7 +108,7 @@ def test_without_validation_labels_all_vote_equally(task):
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        ({"sage": {}}, "no member of a stack is called sage"),
+        ({"gin": {}}, "no member of a stack is called gin"),
         ({}, "settings by member"),
         (["pta", "grand"], "settings by member"),
         ("gcn", "settings by member"),
