@@ -134,9 +134,12 @@ ARGUMENTS: dict[str, dict[str, str]] = {
 """By method, its argument for each quantity that a search varies."""
 
 
-_FOLLOWING = tuple(
-    {"training.unlabelled_weight": 10.0, **more}
-    for more in ({}, {"training.hide_features": 0.0}, {"training.hide_features": 0.0, "dropout": 0.2})
+_CLOSELY: Mapping[str, Value] = {"training.unlabelled_weight": 10.0, "training.hide_features": 0.0}
+_FOLLOWING: tuple[Mapping[str, Value], ...] = (
+    {"training.unlabelled_weight": 10.0},
+    _CLOSELY,
+    {**_CLOSELY, "dropout": 0.2},
+    {**_CLOSELY, "training.steps": 500},
 )
 _BINARY: Mapping[str, Value] = {"scaling": "binary", "weight_decay": 0.01}
 """Of all baselines of the authors of DPM-SNC, who do not scale features down."""
