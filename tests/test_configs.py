@@ -128,6 +128,7 @@ def test_an_experiment_takes_the_configurations_that_fit_its_cells(tmp_path):
 
     assert {(row, d) for row in rows for d in before.datasets if changed(row, d)} == {
         ("ours", "grid_scattered"),
+        ("gat", "grid_scattered"),  # no search of its own
         ("nothing hidden", "grid_scattered"),
     }
     ours = Run(after, "grid_scattered", "ours", 7).build()
@@ -136,6 +137,22 @@ def test_an_experiment_takes_the_configurations_that_fit_its_cells(tmp_path):
     assert ours.training.hide_features == Training().hide_features != 0.0
     ablated = Run(after, "grid_scattered", "nothing hidden", 7).build()
     assert (ablated.dropout, ablated.training.learning_rate, ablated.training.hide_features) == (0.5, 0.005, 0.0)
+
+
+def test_a_backbone_without_a_search_gets_what_was_found_with_the_method_s_own(tmp_path):
+    found = {"num_layers": 4, "dropout": 0.2, "start": ["stack", {"repeats": 2}]}
+    config(settings=found).write(tmp_path)
+    rows = {
+        **{name: Row("dpm-snc", {"backbone": name}) for name in ("gcn", "gat", "gcnii")},
+        "wide": Row("dpm-snc", {"backbone": "gat", "hidden_channels": 128}),
+    }
+    build = lambda row: Run(configured(trial_experiment(rows), tmp_path), "grid_scattered", row, 0).build()  # noqa: E731
+    gat, deep, wide = build("gat"), build("gcnii"), build("wide")
+    assert (gat.dropout, gat.num_layers, list(gat.start)) == (0.2, 4, ["stack", {"repeats": 2}])
+    assert (deep.dropout, deep.num_layers) == (0.2, 8)  # depth is what the two networks differ in
+    assert (wide.dropout, wide.num_layers) == (0.5, 2)  # a row that is about more than its backbone
+    config(backbone="gat", settings={"dropout": 0.7}).write(tmp_path)
+    assert (build("gat").dropout, build("gat").num_layers) == (0.7, 2)
 
 
 def test_configurations_reach_worker_processes(tmp_path):

@@ -2,7 +2,8 @@
 
 A file `<folder>/<dataset>/<method>[-<backbone>].json` holds the settings in which the configuration differs from the
 method's defaults, in groups like the constructor's, and what they scored on validation nodes. Settings are handled as
-nested plain values here, or flat, with a dot between the group and the name.
+nested plain values here, or flat, with a dot between the group and the name. A backbone for which there was no search
+gets what was found with the method's own backbone.
 """
 
 from __future__ import annotations
@@ -195,9 +196,26 @@ def _by_dataset(
     fixed |= {name for name, value in after.items() if value != before.get(name)}
     found: dict[str, Nested] = {}
     for dataset in datasets:
-        path = folder / config_path(dataset, row.method, backbone)
-        if path.is_file():
-            settings = flat(read_config(path, row.method, backbone, dataset).settings)
+        settings = _searched(row, dataset, folder, backbone)
+        if settings is not None:
             found[dataset] = nested({name: value for name, value in settings.items() if name not in fixed})
             overridden(model, found[dataset])  # complains now rather than in the middle of the runs
     return found
+
+
+def _searched(row: Row, dataset: str, folder: Path, backbone: str | None) -> dict[str, Any] | None:
+    """What a search found for a row, by dotted name: with its backbone or, if there was no such search and the backbone
+    is all that is particular about the row, with the method's own, as far as both have the same defaults."""
+    from dpmsnc.experiments.methods import method
+
+    path = folder / config_path(dataset, row.method, backbone)
+    if path.is_file():
+        return flat(read_config(path, row.method, backbone, dataset).settings)
+    build = method(row.method).build
+    own = build(0)
+    path = folder / config_path(dataset, row.method, _backbone(own))
+    if set(row.settings) != {"backbone"} or not path.is_file():
+        return None
+    here, there = (flat(configuration(model)) for model in (build(0, **row.settings), own))
+    settings = flat(read_config(path, row.method, _backbone(own), dataset).settings)
+    return {name: value for name, value in settings.items() if here.get(name) == there.get(name)}
