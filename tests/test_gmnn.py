@@ -138,6 +138,18 @@ def test_validation_labels_only_select():
     np.testing.assert_array_equal(*once)
 
 
+def test_the_optimiser_is_the_one_asked_for():
+    task = clusters()
+    kinds = []
+    for name in ("adam", "rmsprop"):
+        model = GMNN(**QUICK, optimiser=name)
+        learners = model._networks(GraphTensors.of(task.graph, model.scaling), 3)
+        kinds.append([type(learner.optimiser) for learner in learners])
+        proba = model.fit(task.graph, task.validation).predict_proba()
+        assert accuracy(proba.argmax(axis=1), task.truth, task.test) >= 0.8
+    assert kinds == [[torch.optim.Adam] * 2, [torch.optim.RMSprop] * 2]
+
+
 def test_without_validation_the_last_prediction_is_kept():
     task = clusters()
     graph = task.graph.with_labels(np.where(task.train, task.graph.y, -1))
@@ -145,7 +157,9 @@ def test_without_validation_the_last_prediction_is_kept():
     assert accuracy(proba.argmax(axis=1), task.truth, task.test) >= 0.8
 
 
-@pytest.mark.parametrize("settings", [{"draw": "exp"}, {"temperature": 0.0}, {"sees": "all"}, {"rounds": 0}])
+@pytest.mark.parametrize(
+    "settings", [{"draw": "exp"}, {"temperature": 0.0}, {"sees": "all"}, {"rounds": 0}, {"optimiser": "sgd"}]
+)
 def test_bad_settings_are_refused(settings):
     with pytest.raises(InputError, match=next(iter(settings))):
         fitted(clusters(), **settings)

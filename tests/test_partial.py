@@ -129,6 +129,27 @@ def test_stops_when_validation_no_longer_improves_and_keeps_the_best():
     assert running.step == 30 and running.best_step == 20 and running.best_accuracy == 0.7
 
 
+def test_validation_nodes_that_were_drawn_evenly_count_by_the_shares_of_their_classes():
+    plain, weighed = (trainer(options=replace(OPTIONS, class_shares=name)) for name in ("as-validation", "estimated"))
+    weighed.start[~TRAIN] = torch.tensor([0.8, 0.2])
+    weighed.class_weight = weighed.estimated_weight()
+    y = LABELS[VALIDATION]
+    assert plain.class_weight is None and set(y.tolist()) == {0, 1}
+    assert weighed.class_weight[y == 0].sum() == pytest.approx(0.8)
+    for running, expected in ((plain, (y == 0).double().mean()), (weighed, 0.8)):
+        running.posterior = lambda share: FirstClass()
+        assert running.score(0.0) == pytest.approx(float(expected))
+    few = trainer(options=OPTIONS)  # "auto": not even, or too few of each
+    assert few.class_weight is None
+
+
+class FirstClass:
+    """A posterior that knows only one class."""
+
+    def sample(self, count, temperature, generator):
+        return torch.zeros(len(LABELS), count, dtype=torch.long)
+
+
 def test_a_run_may_begin_with_the_models_own_samples():
     running = trainer(options=replace(OPTIONS, start_refreshes=0))
     running.refresh()

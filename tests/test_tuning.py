@@ -144,21 +144,43 @@ def test_of_equal_trials_the_cheaper_one_wins(noted, tmp_path, monkeypatch):
 
 
 def test_the_best_trials_are_scored_on_the_final_seeds_and_the_mean_decides(noted, tmp_path, monkeypatch, capsys):
-    # on seed 100 the lowest rate is best, on each of the others the highest
-    score = lambda model, graph, validation, progress=None: 1 - model.lr if model.seed == 100 else 0.9 + model.lr  # noqa: E731
-    monkeypatch.setattr("dpmsnc.experiments.trial.validation_score", score)
-    monkeypatch.setattr(tuning, "validation_score", score)
+    scored = []
+
+    def score(model, graph, validation, progress=None):
+        """On the first seeds a rate of .001 is best and the default's .01 worst; on the others .005 is, then .01."""
+        scored.append((model.seed, model.lr, model.hidden_channels))
+        first = {0.001: 0.9, 0.005: 0.8, 0.01: 0.7}
+        return (first if model.seed < 102 else {0.001: 0.1, 0.005: 0.6, 0.01: 0.5})[model.lr] + model.dropout / 1000
+
+    for module in ("trial", "tuning"):
+        monkeypatch.setattr(f"dpmsnc.experiments.{module}.validation_score", score)
     monkeypatch.setattr(tuning, "FINALISTS", 2)
-    search = Search("gcn", "grid_scattered", final_seeds=(101, 102))
-    config = read_config(tune(search, 12, tmp_path, tmp_path, small), "gcn")
-    kept = [1 - value for _, value in history(search, tmp_path)]
-    first_two = {0.01, *sorted(kept)[:2]}  # the default is scored too
-    assert config.settings.get("lr", 0.01) == pytest.approx(max(first_two))
-    assert config.validation_accuracy == pytest.approx((1 - max(first_two) + 2 * (0.9 + max(first_two))) / 3, abs=1e-5)
-    assert config.final_seeds == [101, 102] and config.seeds == [100] and config.trials == 12
-    assert capsys.readouterr().out.count("[final]") > 0
-    tune(search, 12, tmp_path, tmp_path, small)
-    assert "[final]" not in capsys.readouterr().out  # nothing is fitted twice
+    space = {"lr": (0.001, 0.005, 0.01), "hidden_channels": (8, 64)}
+    monkeypatch.setattr("dpmsnc.experiments.search.space", lambda *_: space)
+    search = Search("gcn", "grid_scattered", seeds=(100, 101), final_seeds=(102, 103))
+    config = read_config(tune(search, 6, tmp_path, tmp_path, small), "gcn")
+    finals = [fit for fit in scored if fit[0] >= 102]
+    # the default and the two best of six, both of them with the rate that is best on the first seeds, once on each seed
+    assert sorted(finals) == sorted((s, *fit) for s in (102, 103) for fit in ((0.001, 8), (0.001, 64), (0.01, 64)))
+    assert config.settings == {}  # (.7 + .7 + .5 + .5) / 4 against (.9 + .9 + .1 + .1) / 4; .005 was no finalist
+    assert config.validation_accuracy == config.default_validation_accuracy == pytest.approx(0.6005)
+    assert (config.seeds, config.final_seeds, config.trials) == ([100, 101], [102, 103], 6)
+    scored.clear()
+    tune(search, 6, tmp_path, tmp_path, small)
+    assert not scored  # nothing is fitted twice
+    monkeypatch.setattr(tuning, "FINALISTS", 4)
+    assert read_config(tune(search, 6, tmp_path, tmp_path, small), "gcn").settings["lr"] == 0.005
+    assert len(scored) == 4  # two more finalists on two seeds
+
+
+def test_an_interrupted_final_goes_on(noted, tmp_path, capsys):
+    search = Search("gcn", "grid_scattered", final_seeds=(101,))
+    Noted.interrupt_at = 5  # after three trials and two finals
+    with pytest.raises(KeyboardInterrupt):
+        tune(search, 3, tmp_path, tmp_path, small)
+    assert "the same command goes on from here" in capsys.readouterr().out
+    path = tune(search, 3, tmp_path, tmp_path, small)
+    assert len(Noted.fits) == 6 and path.is_file()
 
 
 def test_final_seeds_are_other_seeds():
@@ -168,12 +190,38 @@ def test_final_seeds_are_other_seeds():
         Search("gcn", "cora", final_seeds=(0,))
 
 
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--members", "pta"], "give --start stack too"),
+        (["--start", "pta", "--repeats", "2"], "only a stack has members"),
+        (["--start", "stack", "--members", "nobody"], "no member of a stack is called nobody"),
+        (["--final-seeds", "x"], "--final-seeds x is not a list of numbers"),
+        (["--final-seeds", "7"], "reported in tables"),
+    ],
+)
+def test_bad_flags_are_refused_before_anything_runs(flags, words, tmp_path, capsys):
+    where = ["--results", str(tmp_path / "r"), "--out", str(tmp_path / "o")]
+    assert main(["tune", "dpm-snc", "--dataset", "grid_scattered", *flags, *where]) != 0
+    assert words in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+def test_the_command_takes_members_repeats_and_final_seeds(tmp_path, monkeypatch):
+    searches = []
+    monkeypatch.setattr(tuning, "tune", lambda search, *rest: searches.append(search))
+    flags = ["--start", "stack", "--members", "pta", "gmnn", "--repeats", "2", "--final-seeds", "101-102"]
+    assert main(["tune", "dpm-snc", "--dataset", "cora", *flags, "--out", str(tmp_path)]) == 0
+    assert searches[0].start == ("stack", {"members": {"pta": {}, "gmnn": {}}, "repeats": 2})
+    assert searches[0].final_seeds == (101, 102)
+
+
 def test_what_is_suggested_belongs_to_the_space_and_is_tried():
     for name, suggestions in spaces.SUGGESTIONS.items():
         search = Search(name, "cora")
         for suggestion in suggestions:
             assert suggestion.items() <= search.chosen(suggestion).items()
             assert search.chosen(suggestion) in search.first
+    assert Search("gcnii", "grid_scattered").first == [Search("gcnii", "grid_scattered").defaults]  # none fits whole
 
 
 def test_an_interrupted_search_goes_on_as_if_it_had_not_been(noted, tmp_path, capsys):
@@ -285,7 +333,7 @@ def test_a_start_has_the_settings_of_its_own_search(tmp_path):
         Config(method, None, "cora", settings, 0.8, 0.7, 20, [100]).write(tmp_path)
     members = {"pta": {"alpha": 0.3}, "grand": {"num_layers": 2}, "g3nn": {}}
     assert searched_start("stack", "cora", tmp_path) == ("stack", {"members": members})
-    asked = searched_start("stack", "cora", tmp_path, stacked=("grand", "gmnn"), repeats=3)
+    asked = searched_start("stack", "cora", tmp_path, members=("grand", "gmnn"), repeats=3)
     assert asked == ("stack", {"members": {"grand": {"num_layers": 2}, "gmnn": {}}, "repeats": 3})
     with pytest.raises(InputError, match="only a stack has members"):
         searched_start("grand", "cora", tmp_path, repeats=2)

@@ -224,7 +224,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 }
 
 
-def parse_seeds(text: str) -> list[int]:
+def parse_seeds(text: str, flag: str = "--seeds") -> list[int]:
     """Seeds written as numbers and ranges.
 
     Example:
@@ -236,7 +236,7 @@ def parse_seeds(text: str) -> list[int]:
     except ValueError:
         ends = [[]]
     if not all(pair and pair[0] <= pair[-1] for pair in ends):
-        raise InputError(f"--seeds {text} is not a list of numbers; write for example 0-4 or 0,2,7")
+        raise InputError(f"{flag} {text} is not a list of numbers; write for example 0-4 or 0,2,7")
     return [seed for pair in ends for seed in range(pair[0], pair[-1] + 1)]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import tyro
 
 from dpmsnc.cli_fit import StartName
+from dpmsnc.errors import InputError
 from dpmsnc.options import BackboneName
 
 
@@ -48,10 +49,12 @@ class Tune:
         from dpmsnc.experiments.search import Search
         from dpmsnc.experiments.tuning import tune
 
-        seeds, final_seeds = (
-            tuple(dict.fromkeys(parse_seeds(asked))) if asked else () for asked in (self.seeds, self.final_seeds)
-        )
+        seeds = tuple(dict.fromkeys(parse_seeds(self.seeds)))
+        further = [] if self.final_seeds is None else parse_seeds(self.final_seeds, "--final-seeds")
+        final_seeds = tuple(dict.fromkeys(further))
         start = None
+        if self.start is None and (self.members or self.repeats != 1):
+            raise InputError("--members and --repeats say what a stack is like: give --start stack too")
         if self.start is not None:
             start = searched_start(self.start, self.dataset, self.out, self.members, self.repeats)
         earlier = earlier_settings(self.method, self.dataset, self.backbone, self.out)

@@ -5,6 +5,7 @@ Nothing here imports torch, so that `dpmsnc fit --help` answers at once. `Schedu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import inf
@@ -15,6 +16,9 @@ from dpmsnc.errors import InputError
 BackboneName = Literal["gcn", "gcn-improved", "gat", "gcnii", "gcnii-timeless", "sage", "sage-normalized", "gin"]
 ProcessName = Literal["gaussian", "blank"]
 ScalingName = Literal["unit", "rows", "binary", "raw"]
+ClassShares = Literal["auto", "as-validation", "estimated"]
+ENOUGH_OF_EACH = 10
+"""Validation nodes of each class from which class shares can be estimated well enough to do so unasked."""
 WeightingName = Literal["unit", "bound"]
 ConditioningName = Literal["amortised", "guided"]
 ParameterisationName = Literal["label", "epsilon"]
@@ -105,6 +109,10 @@ class Training:
     evaluate_every: int = 100
     patience: int = 10
     """Stop after so many evaluations without a better validation accuracy."""
+    class_shares: ClassShares = "auto"
+    """In validation accuracy, classes count as they are among validation nodes, or by the shares that the start gives
+    them among unlabelled nodes ("estimated", where every class has a validation node); "auto" is the latter where
+    validation nodes are equally many of every class, and at least ten."""
 
     def __post_init__(self) -> None:
         check_choices(self)
@@ -114,6 +122,18 @@ class Training:
         check_range(self, averaging=(0, 1), hide_features=(0, 1))
         if self.unlabelled_weight != "confidence":
             check_range(self, unlabelled_weight=(0, inf))
+
+
+def estimates_shares(class_shares: ClassShares, counts: Sequence[int]) -> bool:
+    """Whether class shares are to be estimated, given how many validation nodes there are of each class.
+
+    Example:
+        >>> estimates_shares("auto", [30, 30, 30]), estimates_shares("auto", [30, 29, 30])
+        (True, False)
+    """
+    if class_shares == "auto":
+        return min(counts, default=0) >= ENOUGH_OF_EACH and len(set(counts)) == 1
+    return class_shares == "estimated" and len(counts) > 0 and all(counts)
 
 
 def check_range(options: Any, **ranges: tuple[float, float]) -> None:

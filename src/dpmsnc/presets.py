@@ -36,6 +36,7 @@ _TRAINING = Training(
     average_over="groups",
     evaluate_every=100,
     patience=10**6,
+    class_shares="as-validation",
 )
 _MODEL: dict[str, Any] = {
     "backbone": "gcn-improved",

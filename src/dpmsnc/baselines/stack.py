@@ -10,11 +10,12 @@ probabilities mean what they say, which matters to whoever learns from them. Bot
 solved by EM. Members vote equally, as they are, where there are no validation labels.
 
 Validation nodes that were drawn evenly, so many of every class, do not say how frequent the classes are. They do say
-how answers and classes go together, and that is the same everywhere: with U all nodes without a training label,
+how answers and classes go together, and if that is the same everywhere, then with U all nodes without a training label
 
     mean_{i in U} q_i = sum_c pi_c mean_{i in V, y_i = c} q_i,       r_i(c) ~ q_i(c) pi_c / pi^0_c,
 
-where pi are the shares of the classes in U, found by least squares, and pi^0 those in V. The answer is then r.
+where pi are the shares of the classes in U, found by non-negative least squares and never below what V itself makes of
+U, and pi^0 those in V. The answer is then r.
 
 References: Wolpert, "Stacked generalization", 1992; Guo et al., "On Calibration of Modern Neural Networks", ICML 2017;
 Lipton et al., "Detecting and Correcting for Label Shift with Black Box Predictors", ICML 2018.
@@ -26,7 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ from dpmsnc.baselines.grand import GRAND
 from dpmsnc.baselines.scaled_pta import scaled_pta
 from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
-from dpmsnc.options import check_choices, check_range
+from dpmsnc.options import ClassShares, check_choices, check_range, estimates_shares
 
 MEMBERS: dict[str, Callable[..., Baseline]] = {
     "pta": scaled_pta,
@@ -57,7 +58,6 @@ FLOOR = 1e-9
 ROUNDS = 300
 SEEDS_APART = 1000
 """Between the seeds of a member's fits, so that stacks with neighbouring seeds share none."""
-ClassShares = Literal["auto", "as-validation", "estimated"]
 
 
 @dataclass(eq=False)
@@ -67,7 +67,8 @@ class Stack(Baseline):
     Args:
         members: The settings of each member, by name.
         class_shares: How frequent the classes are among unlabelled nodes: as among validation nodes, or as estimated
-            from the answers; "auto" estimates where validation nodes are equally many of every class.
+            from the answers, if every class has a validation node; "auto" estimates where validation nodes are equally
+            many of every class, and at least ten.
         repeats: How often each member is fitted, with other seeds; its answer is the mean.
 
     Example:
@@ -97,15 +98,10 @@ class Stack(Baseline):
             weights = mixture([p[nodes, y_validation[nodes]] for p in answers])
         self.weights_ = dict(zip(self.members, weights.tolist()))
         q = np.tensordot(weights, np.stack(answers), axes=1)
-        if self._estimates(np.bincount(y_validation[nodes], minlength=graph.num_classes)):
+        counts = np.bincount(y_validation[nodes], minlength=graph.num_classes)
+        if estimates_shares(self.class_shares, counts.tolist()):
             return reweighted(q, nodes, y_validation[nodes], y_train == UNKNOWN)
         return q
-
-    def _estimates(self, counts: NDArray[np.int64]) -> bool:
-        """Whether class shares are estimated, given how many validation nodes there are of each class."""
-        if not counts.all():
-            return False
-        return self.class_shares == "estimated" or (self.class_shares == "auto" and len(set(counts.tolist())) == 1)
 
     def _baselines(self) -> list[list[Baseline]]:
         """All fits of every member."""
@@ -154,5 +150,6 @@ def reweighted(
     classes = np.arange(q.shape[1])
     answers = np.stack([q[nodes[y == c]].mean(axis=0) for c in classes], axis=1)
     pi, _ = nnls(answers, q[among].mean(axis=0))
-    r = q * np.maximum(pi, FLOOR) / np.bincount(y, minlength=len(classes))
+    counts = np.bincount(y, minlength=len(classes))
+    r = q * np.maximum(pi / pi.sum(), counts / among.sum()) / counts
     return r / r.sum(axis=1, keepdims=True)

@@ -133,7 +133,10 @@ def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def configured(experiment: Experiment, folder: Path) -> Experiment:
-    """The experiment with the configurations of `folder`, in every cell for which it has one."""
+    """The experiment with the configurations of `folder`, in every cell for which it has one.
+
+    Rows that only say their backbone may use that of the method's own backbone.
+    """
     varying = _varying(experiment)
     rows = {
         label: replace(row, by_dataset=_by_dataset(row, experiment.datasets, folder, varying))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from dpmsnc.baselines.stack import Stack
+from dpmsnc.baselines.stack import MEMBERS, Stack
 from dpmsnc.errors import InputError
 from dpmsnc.experiments.configs import Nested, config_path, read_config
 from dpmsnc.experiments.methods import METHODS, method
@@ -16,16 +16,19 @@ Start = tuple[str, Nested]
 BACKBONES = (*get_args(BackboneName), "mlp")
 
 
-def searched_start(name: str, dataset: str, folder: Path, stacked: Sequence[str] = (), repeats: int = 1) -> Start:
+def searched_start(name: str, dataset: str, folder: Path, members: Sequence[str] = (), repeats: int = 1) -> Start:
     """A start with the settings that its own search found on a data set; those of a stack are its members'.
 
     They are as the search wrote them, that is without what is the start's default. Which members a stack has, and how
     often each is fitted, is the caller's to say.
     """
     if name == "stack":
-        members = {member: searched_start(member, dataset, folder)[1] for member in stacked or Stack().members}
-        return name, {"members": members} | ({"repeats": repeats} if repeats > 1 else {})
-    if stacked or repeats > 1:
+        for member in members:
+            if member not in MEMBERS:
+                raise InputError(f"no member of a stack is called {member}; there are {', '.join(MEMBERS)}")
+        found = {member: searched_start(member, dataset, folder)[1] for member in members or Stack().members}
+        return name, {"members": found} | ({"repeats": repeats} if repeats != 1 else {})
+    if members or repeats != 1:
         raise InputError(f"only a stack has members and fits them several times; {name} is none")
     if name not in METHODS:
         return name, {}

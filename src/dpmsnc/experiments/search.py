@@ -75,7 +75,8 @@ class Search:
     def first(self) -> list[dict[str, Any]]:
         """The trials that are not drawn."""
         first: list[dict[str, Any]] = []
-        for trial in (self.defaults, *map(self.chosen, (*self.earlier, *SUGGESTIONS.get(self.method, ())))):
+        suggested = [s for s in SUGGESTIONS.get(self.method, ()) if s.items() <= self.chosen(s).items()]
+        for trial in (self.defaults, *map(self.chosen, (*self.earlier, *suggested))):
             if trial not in first:
                 first.append(trial)
         return first

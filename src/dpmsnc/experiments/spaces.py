@@ -139,7 +139,7 @@ _FOLLOWING: tuple[Mapping[str, Value], ...] = (
     {"training.unlabelled_weight": 10.0},
     _CLOSELY,
     {**_CLOSELY, "dropout": 0.2},
-    {**_CLOSELY, "training.steps": 500},
+    {**_CLOSELY, "training.steps": 500, "training.start_refreshes": 2},
 )
 _BINARY: Mapping[str, Value] = {"scaling": "binary", "weight_decay": 0.01}
 """Of all baselines of the authors of DPM-SNC, who do not scale features down."""
@@ -181,7 +181,8 @@ SUGGESTIONS: dict[str, tuple[Mapping[str, Value], ...]] = {
     ),
 }
 """What is worth a trial before trials are drawn: what the authors of DPM-SNC and those of the method use, as far as it
-is an option here; of our methods, where the start is good, a model that follows it closely."""
+is an option here (GRAND on binary features is ours); of our methods, where the start is good, a model that follows it
+closely."""
 
 
 def space(method: str, dataset: str, default: Any) -> Space:

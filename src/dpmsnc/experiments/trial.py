@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from dpmsnc.training.partial import PartialTraining
 
 
+STEPS_APART = 10**6
+"""Between the first steps of two seeds, on the axis on which trials are compared: more than any trial has."""
+
+
 @dataclass(frozen=True)
 class Visible:
     """What a search sees of a task: the graph without test labels, and the validation nodes."""
@@ -104,7 +108,7 @@ def validation_score(
 def watch(trial: Trial, before: Sequence[float]) -> Callable[[PartialTraining], None]:
     """Reports the mean over the seeds so far at every evaluation, and ends a trial that falls behind the others.
 
-    Seeds follow each other on one axis of steps, so that trials are compared where they have seen the same.
+    Seeds follow each other on one axis of steps, so that trials are compared after the same steps of the same seed.
     """
     optuna = import_optuna()
     known = list(before)
@@ -112,7 +116,7 @@ def watch(trial: Trial, before: Sequence[float]) -> Callable[[PartialTraining], 
     def report(running: PartialTraining) -> None:
         if not running.history.step or running.history.step[-1] != running.step:
             return
-        step = len(known) * running.options.steps + running.step
+        step = len(known) * STEPS_APART + running.step
         trial.report(statistics.fmean([*known, running.best_accuracy]), step)
         if trial.should_prune():
             raise optuna.TrialPruned

@@ -45,7 +45,7 @@ WARM_UP = 300
 TRIES = 1000
 """Random draws in search of a trial that was not run yet; where a space is used up, one is run twice."""
 FINALISTS = 5
-"""How many trials, beside the default, are scored on further seeds."""
+"""How many trials are scored on further seeds, beside the default."""
 
 
 def tune(
@@ -75,10 +75,10 @@ def tune(
             number = next_trial(search, study, visible)
             done = len(finished(study))
             print(f"[{done}/{trials}] {outcome(search, study.trials[number])}", flush=True)
+        finalists = rescored(search, study, finished(study)[:trials], load)
     except KeyboardInterrupt:
         print(f"\ninterrupted: {done} of {trials} trials are finished; the same command goes on from here")
         raise
-    finalists = rescored(search, study, finished(study)[:trials], load)
     config = result(search, finalists, trials)
     path = config.write(out)
     gain = 100 * (config.validation_accuracy - config.default_validation_accuracy)
@@ -176,8 +176,10 @@ def rescored(
     assert complete[0].params == search.defaults
     if not search.final_seeds:
         return [Finalist(trial, trial.value or 0.0) for trial in complete]
-    best = sorted(complete, key=lambda trial: (-(trial.value or 0.0), trial.user_attrs["cpu_s"]))[:FINALISTS]
-    finalists = [complete[0], *(trial for trial in best if trial is not complete[0])]
+    finalists = complete[:1]
+    for trial in sorted(complete, key=lambda trial: (-(trial.value or 0.0), trial.user_attrs["cpu_s"])):
+        if len(finalists) <= FINALISTS and trial.params not in [other.params for other in finalists]:
+            finalists.append(trial)
     scores = {trial.number: [trial.value or 0.0] * len(search.seeds) for trial in finalists}
     for seed in search.final_seeds:
         seen = what_is_seen(load(search.dataset, seed=seed))

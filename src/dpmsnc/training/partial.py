@@ -26,7 +26,7 @@ from torch import Tensor
 from dpmsnc.diffusion.objective import Objective
 from dpmsnc.nn.denoiser import Denoiser, Known
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.options import Sampling, Training
+from dpmsnc.options import Sampling, Training, estimates_shares
 from dpmsnc.posterior import Posterior
 from dpmsnc.training.buffer import Buffer
 from dpmsnc.training.gradient import accumulate
@@ -99,6 +99,7 @@ class PartialTraining:
         self.unhelpful = 0
         self.history = History()
         self.loss = math.nan
+        self.class_weight = self.estimated_weight()
         self.parts = cut(graph, options.parts)
         self.round: list[list[int]] = []  # parts that are still to come this time round
 
@@ -251,7 +252,21 @@ class PartialTraining:
     def score(self, share: float) -> float:
         with self.optimiser.averaged_weights():
             predicted = self.posterior(share).sample(1, self.sampling.temperature, self.generator).squeeze(1)
-        return (predicted == self.labels)[self.validation].float().mean().item()
+        right = (predicted == self.labels)[self.validation].float()
+        return right.mean().item() if self.class_weight is None else (right @ self.class_weight).item()
+
+    def estimated_weight(self) -> Tensor | None:
+        """What each validation node counts: as much as its class among unlabelled nodes, by the start; None if equally.
+
+        Where so many nodes of every class are validation nodes, a model that is right on frequent classes would lose
+        against one that is right on rare ones.
+        """
+        y = self.labels[self.validation]
+        counts = y.bincount(minlength=self.start.shape[1])
+        if not estimates_shares(self.options.class_shares, counts.tolist()):
+            return None
+        weight = (self.start[~self.train].mean(dim=0) / counts)[y]
+        return weight / weight.sum()
 
     def give_up_progressive(self, scores: dict[float, float], helped: bool) -> None:
         """Many rounds cost many times a single run: stop trying once they have not helped a model three times in a row.
