@@ -194,6 +194,13 @@ def test_time_reaches_every_backbone_but_the_timeless(name):
     assert torch.equal(early, late) == (name == "gcnii-timeless")
 
 
+def test_time_enters_gcnii_once_however_deep_it_is():
+    tensors, time = GraphTensors.of(random_graph()), torch.randn(1, OUT)
+    backbone = BACKBONES["gcnii"](IN, OUT, 8, LABELS)
+    encoded, y = backbone.encode(tensors), torch.randn(20, 1, LABELS)
+    torch.testing.assert_close(backbone(encoded, tensors, y, time), backbone(encoded + time, tensors, y))
+
+
 @pytest.mark.parametrize(("channels", "heads"), [(64, 8), (12, 6), (7, 7), (11, 1), (4, 4)])
 def test_gat_takes_as_many_heads_as_divide_the_channels(channels, heads):
     assert GATConv(IN, LABELS, channels).heads == heads

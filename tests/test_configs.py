@@ -33,12 +33,12 @@ def config(method="dpm-snc", backbone: str | None = "gcn", dataset="grid_scatter
 
 
 def test_a_searched_depth_reaches_the_rows_of_every_backbone(tmp_path):
-    for backbone in ("gcn", "gcnii"):
+    for backbone in ("gcn", "gcnii-timeless"):
         settings = {"num_layers": 4, "start": ["grand", {"num_layers": 2}]}
         Config("dpm-snc", backbone, "cora", settings, 0.8, 0.7, 20, [100]).write(tmp_path)
     experiment = configured(registry.EXPERIMENTS["homophilic"], tmp_path)
-    for backbone in ("gcn", "gcnii"):
-        model = Run(experiment, "cora", f"dpm-snc ({backbone})", 0).build()
+    for name in ("gcn", "gcnii"):
+        model = Run(experiment, "cora", f"dpm-snc ({name})", 0).build()
         assert (model.num_layers, model.start) == (4, ["grand", {"num_layers": 2}])
     assert Search("dpm-snc", "cora", "gcnii").defaults["num_layers"] == 8
 
