@@ -139,6 +139,9 @@ def test_validation_nodes_that_were_drawn_evenly_count_by_the_shares_of_their_cl
     for running, expected in ((plain, (y == 0).double().mean()), (weighed, 0.8)):
         running.posterior = lambda share: FirstClass()
         assert running.score(0.0) == pytest.approx(float(expected))
+    resumed = trainer(options=replace(OPTIONS, class_shares="estimated"))  # with a start that says nothing
+    resumed.load_state(*weighed.state())
+    assert torch.equal(resumed.class_weight, weighed.class_weight)
     few = trainer(options=OPTIONS)  # "auto": not even, or too few of each
     assert few.class_weight is None
 

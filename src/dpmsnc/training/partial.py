@@ -306,6 +306,7 @@ class PartialTraining:
         self.generator.set_state(tensors["generator"])
         for name in ("start", "soft", "trust"):
             setattr(self, name, tensors[name].to(self.start))
+        self.class_weight = self.estimated_weight()
         self.buffer.entries = tensors["buffer"].to(self.labels)
         self.buffer.expected = self.start[~self.train].double().mean(dim=0)
         self.buffer.summarise()
