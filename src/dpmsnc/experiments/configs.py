@@ -199,14 +199,16 @@ def _by_dataset(
     fixed |= {name for name, value in after.items() if value != before.get(name)}
     found: dict[str, Nested] = {}
     for dataset in datasets:
-        settings = _searched(row, dataset, folder, backbone)
+        settings = _searched(row, dataset, folder, backbone, before)
         if settings is not None:
             found[dataset] = nested({name: value for name, value in settings.items() if name not in fixed})
             overridden(model, found[dataset])  # complains now rather than in the middle of the runs
     return found
 
 
-def _searched(row: Row, dataset: str, folder: Path, backbone: str | None) -> dict[str, Any] | None:
+def _searched(
+    row: Row, dataset: str, folder: Path, backbone: str | None, defaults: Mapping[str, Any]
+) -> dict[str, Any] | None:
     """What a search found for a row, by dotted name: with its backbone or, if there was no such search and the backbone
     is all that is particular about the row, with the method's own, as far as both have the same defaults."""
     from dpmsnc.experiments.methods import method
@@ -214,11 +216,10 @@ def _searched(row: Row, dataset: str, folder: Path, backbone: str | None) -> dic
     path = folder / config_path(dataset, row.method, backbone)
     if path.is_file():
         return flat(read_config(path, row.method, backbone, dataset).settings)
-    build = method(row.method).build
-    own = build(0)
+    own = method(row.method).build(0)
     path = folder / config_path(dataset, row.method, _backbone(own))
     if set(row.settings) != {"backbone"} or not path.is_file():
         return None
-    here, there = (flat(configuration(model)) for model in (build(0, **row.settings), own))
+    own_defaults = flat(configuration(own))
     settings = flat(read_config(path, row.method, _backbone(own), dataset).settings)
-    return {name: value for name, value in settings.items() if here.get(name) == there.get(name)}
+    return {name: value for name, value in settings.items() if defaults.get(name) == own_defaults.get(name)}
