@@ -41,8 +41,9 @@ NOTES = (
     "gcnii: 16 layers as a plain classifier, 8 in dpm-snc (the paper's has 16 on Citeseer, at twice the cost), where",
     "no layer is told the time, as in the authors' code.",
     "dpm-snc and masked-labels start from pta or a stack of baselines, with what searches of those had found by then:",
-    "that of dpm-snc comes on top. On amazon_photo and amazon_computers, whose validation nodes are 30 of every class,",
-    "both weigh validation nodes by the estimated shares of the classes.",
+    "that of dpm-snc comes on top. A stack fits a temperature and a weight a member, and on two sets the shares of the",
+    "classes, to validation labels: a few numbers, but more than a choice. These sets are amazon_photo and",
+    "amazon_computers, with 30 validation nodes of every class; training weighs those by the estimated shares, too.",
     "correct-and-smooth (gcn): the gcn of this table, smoothed only; (mlp): corrected and smoothed.",
     "masked-labels: the same network, training and progressive rounds as dpm-snc (gcn), without diffusion.",
 )
