@@ -1,0 +1,136 @@
+"""What a search is made of: its space, its first trials, its seeds and its start."""
+
+from dataclasses import replace
+
+import pytest
+
+from dpmsnc import InputError, NodeClassifier
+from dpmsnc.baselines.start import make_start
+from dpmsnc.cli import main
+from dpmsnc.experiments import methods, spaces, tuning
+from dpmsnc.experiments.configs import Config, flat, nested, overridden
+from dpmsnc.experiments.earlier import searched_start
+from dpmsnc.experiments.methods import Method
+from dpmsnc.experiments.search import Search
+from dpmsnc.experiments.spaces import PAPER, space
+from dpmsnc.experiments.tuning import tune
+
+
+def vars_of(model):
+    return model.config() if isinstance(model, NodeClassifier) else vars(model)
+
+
+@pytest.mark.parametrize("method", spaces.ARGUMENTS)
+@pytest.mark.parametrize("dataset", ["cora", "roman_empire", "grid_scattered"])
+def test_every_space_holds_the_defaults_and_fits_the_constructor(method, dataset):
+    build = methods.METHODS.get(method, methods.METHODS["gcn"]).build
+    for name, choices in space(method, dataset, build(0)).items():
+        assert len(choices) > 1 and len(set(choices)) == len(choices)
+        for value in choices:
+            changed = overridden(build(0), nested({name: value}))
+            assert type(changed) is type(build(0)) and flat(vars_of(changed))[name] == value
+        assert flat(vars_of(build(0)))[name] in choices
+
+
+def test_the_paper_s_ranges_are_searched_whole():
+    found = space("dpm-snc", "cora", NodeClassifier())
+    assert set(PAPER["homophilic"]["learning_rate"]) <= set(found["training.learning_rate"])
+    assert set(PAPER["homophilic"]["temperature"]) <= set(found["training.temperature"])
+    assert found["hidden_channels"] == (64, 128) and found["num_layers"] == (2, 4)
+    assert "scaling" not in space("dpm-snc", "grid_scattered", NodeClassifier())
+
+
+def test_a_method_without_a_space_says_so(tmp_path):
+    with pytest.raises(InputError, match="no search space for 'dpm-snc-paper'"):
+        tune(Search("dpm-snc-paper", "cora"), 1, tmp_path, tmp_path)
+
+
+def test_final_seeds_are_other_seeds():
+    with pytest.raises(InputError, match="seed 101 is among the seeds of all trials"):
+        Search("gcn", "cora", seeds=(100, 101), final_seeds=(101,))
+    with pytest.raises(InputError, match="reported in tables"):
+        Search("gcn", "cora", final_seeds=(0,))
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--members", "pta"], "give --start stack too"),
+        (["--start", "pta", "--repeats", "2"], "only a stack has members"),
+        (["--start", "stack", "--members", "nobody"], "no member of a stack is called nobody"),
+        (["--final-seeds", "x"], "--final-seeds x is not a list of numbers"),
+        (["--final-seeds", "7"], "reported in tables"),
+    ],
+)
+def test_bad_flags_are_refused_before_anything_runs(flags, words, tmp_path, capsys):
+    where = ["--results", str(tmp_path / "r"), "--out", str(tmp_path / "o")]
+    assert main(["tune", "dpm-snc", "--dataset", "grid_scattered", *flags, *where]) != 0
+    assert words in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+def test_the_command_takes_members_repeats_and_final_seeds(tmp_path, monkeypatch):
+    searches = []
+    monkeypatch.setattr(tuning, "tune", lambda search, *rest: searches.append(search))
+    flags = ["--start", "stack", "--members", "pta", "gmnn", "--repeats", "2", "--final-seeds", "101-102"]
+    assert main(["tune", "dpm-snc", "--dataset", "cora", *flags, "--out", str(tmp_path)]) == 0
+    assert searches[0].start == ("stack", {"members": {"pta": {}, "gmnn": {}}, "repeats": 2})
+    assert searches[0].final_seeds == (101, 102)
+
+
+def test_what_is_suggested_belongs_to_the_space_and_is_tried():
+    for name, suggestions in spaces.SUGGESTIONS.items():
+        search = Search(name, "cora")
+        for suggestion in suggestions:
+            assert suggestion.items() <= search.chosen(suggestion).items()
+            assert search.chosen(suggestion) in search.first
+    assert Search("gcnii", "grid_scattered").first == [Search("gcnii", "grid_scattered").defaults]  # none fits whole
+
+
+def test_a_start_has_the_settings_of_its_own_search(tmp_path):
+    for method, settings in (("grand", {"num_layers": 2}), ("pta", {"alpha": 0.3})):
+        Config(method, None, "cora", settings, 0.8, 0.7, 20, [100]).write(tmp_path)
+    members = {"pta": {"alpha": 0.3}, "grand": {"num_layers": 2}, "g3nn": {}}
+    assert searched_start("stack", "cora", tmp_path) == ("stack", {"members": members})
+    asked = searched_start("stack", "cora", tmp_path, members=("grand", "gmnn"), repeats=3)
+    assert asked == ("stack", {"members": {"grand": {"num_layers": 2}, "gmnn": {}}, "repeats": 3})
+    with pytest.raises(InputError, match="only a stack has members"):
+        searched_start("grand", "cora", tmp_path, repeats=2)
+    assert searched_start("grand", "citeseer", tmp_path) == ("grand", {})
+    assert searched_start("uniform", "cora", tmp_path) == ("uniform", {})
+    start = searched_start("grand", "cora", tmp_path)
+    search, plain = Search("dpm-snc", "cora", start=start), Search("dpm-snc", "cora")
+    found = search.settings(search.defaults)
+    assert found == {"start": ["grand", {"num_layers": 2}]} and plain.settings(plain.defaults) == {}
+    assert make_start(overridden(search.default(0), found)).num_layers == 2
+    assert search.name != plain.name and "start" not in search.space
+    same = Search("dpm-snc", "cora", start=("pta", {}))  # the method's own
+    assert same.name == plain.name and same.settings(same.defaults) == {}
+    assert Search("dpm-snc", "cora", start=("lp", {})).settings(search.defaults) == {"start": "lp"}
+    with pytest.raises(InputError, match="gcn has no start"):
+        Search("gcn", "cora", start=start)
+
+
+def test_seeds_that_tables_report_are_refused(capsys):
+    with pytest.raises(InputError, match="tune on 100 and up"):
+        Search("gcn", "cora", seeds=(100, 9))
+    assert main(["tune", "gcn", "--dataset", "cora", "--seeds", "0-1"]) == 2
+    assert "100 and up" in capsys.readouterr().err
+
+
+def test_the_command_searches_from_the_given_start_and_with_earlier_settings(tmp_path, monkeypatch):
+    searches = []
+    monkeypatch.setattr(tuning, "tune", lambda search, *rest: searches.append((search, rest)))
+    Config("grand", None, "cora", {"num_layers": 2}, 0.8, 0.7, 20, [100]).write(tmp_path)
+    Config("dpm-snc", "gcn", "citeseer", {"dropout": 0.2}, 0.8, 0.7, 20, [100]).write(tmp_path)
+    words = ["tune", "dpm-snc", "--dataset", "cora", "--seed", "5", "--trials", "3", "--out", str(tmp_path)]
+    assert main([*words, "--start", "grand"]) == 0 and main(words) == 0
+    (first, rest), (second, _) = searches
+    assert (first.start, second.start) == (("grand", {"num_layers": 2}), None) and rest[0] == 3
+    assert first.earlier == second.earlier == ({"dropout": 0.2},) and first.seed == 5
+
+
+def test_scores_that_cannot_be_compared_are_kept_apart(monkeypatch):
+    base = Search("dpm-snc", "cora")
+    names = {search.name for search in (base, replace(base, seeds=(101,)), replace(base, backbone="gat"))}
+    monkeypatch.setitem(methods.METHODS, "dpm-snc", Method(methods.METHODS["dpm-snc"].build, version=99))
+    assert len(names | {base.name}) == 4 and Search("dpm-snc", "cora", "gcn", seeds=(101,)).name not in names
