@@ -4,7 +4,7 @@ import torch
 
 from clusters import clusters, seeded_answers
 from dpmsnc.baselines import GCNLPA
-from dpmsnc.baselines.gcn_lpa import Network, WeightedGraph, arrived_labels
+from dpmsnc.baselines.gcn_lpa import WeightedGraph, arrived_labels, weighted_network
 from dpmsnc.errors import InputError
 from dpmsnc.metrics import accuracy
 from dpmsnc.nn.mean_field import MeanField
@@ -60,7 +60,7 @@ def test_weights_of_zero_are_the_normalised_graph_and_a_plain_network():
     uniform = dense(weighted(like_gcn=False, spread=0.0, graph=graph))
     np.testing.assert_allclose(uniform, loops / loops.sum(axis=1, keepdims=True), atol=1e-6)
     plain = MeanField("gat", 6, 3, 16)
-    network = Network(GCNLPA("gat", 16), weighted(False, 0.0, graph), 3)
+    network = weighted_network(GCNLPA("gat", 16), weighted(False, 0.0, graph), 3)
     network.load_state_dict(plain.state_dict())
     torch.testing.assert_close(network(weighted(False, 0.0, graph)), plain(GraphTensors.of(graph)))
     assert not torch.allclose(network(weighted(False, 1.0, graph)), network(weighted(False, 0.0, graph)))
@@ -80,7 +80,7 @@ def test_labels_arrive_as_by_dense_powers(leave_one_out):
 
 def test_a_gcn_on_the_weighted_graph_equals_dense_products():
     tensors = weighted()
-    network = Network(GCNLPA("gcn", 16), tensors, 3)
+    network = weighted_network(GCNLPA("gcn", 16), tensors, 3)
     A = torch.from_numpy(dense(tensors)).float()
     h = torch.from_numpy(
         tensors.graph.x.toarray() / np.maximum(np.sqrt((tensors.graph.x**2).sum(axis=1)), 1e-9)[:, None]

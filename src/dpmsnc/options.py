@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from dpmsnc.errors import InputError
 
 BackboneName = Literal["gcn", "gcn-improved", "gat", "gcnii", "gcnii-timeless", "sage", "sage-normalized", "gin"]
+HeadName = Literal["linear", "convolution"]
 ProcessName = Literal["gaussian", "blank"]
 ScalingName = Literal["unit", "rows", "binary", "raw"]
 ClassShares = Literal["auto", "as-validation", "estimated"]

@@ -34,11 +34,11 @@ from dpmsnc.baselines.base import Baseline, one_hot
 from dpmsnc.baselines.descent import take_step
 from dpmsnc.baselines.pta import Selection
 from dpmsnc.graph import UNKNOWN, Graph
-from dpmsnc.nn.backbones import BACKBONES
 from dpmsnc.nn.denoiser import CHUNK
+from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.nn.thinning import ThinnedGraph
-from dpmsnc.options import BackboneName, ScalingName, check_choices, check_range
+from dpmsnc.options import BackboneName, HeadName, ScalingName, check_choices, check_range
 
 FOLDS = 4
 """Parts of the training nodes, each shown alone to predict the others for the kept training distribution."""
@@ -63,6 +63,7 @@ class CLGNN(Baseline):
     backbone: BackboneName = "gcn"
     hidden_channels: int = 64
     num_layers: int = 2
+    head: HeadName = "linear"
     dropout: float = 0.5
     input_dropout: float = 0.0
     temperature: float = 0.3
@@ -123,20 +124,16 @@ class LabelReader(nn.Module):
 
     def __init__(self, graph: GraphTensors, num_classes: int, options: CLGNN) -> None:
         super().__init__()
-        self.graph, width = graph, options.hidden_channels
+        self.graph, self.num_classes, self.width = graph, num_classes, options.hidden_channels
         self.input_dropout, self.thinned = options.input_dropout, ThinnedGraph(graph)
-        self.backbone = BACKBONES[options.backbone](
-            graph.num_features, width, options.num_layers, num_classes, options.dropout
-        )
-        self.head = nn.Linear(width, num_classes)
+        shape = (self.width, options.num_layers, options.dropout, options.head, num_classes)
+        self.network = MeanField(options.backbone, graph.num_features, num_classes, *shape)
 
     def forward(self, fields: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        encoded = self.backbone.encode(self.thinned(self.input_dropout, generator))
-        at_a_time = max(1, CHUNK // (len(fields) * self.head.in_features))  # as in the denoiser: what the cache holds
-        hidden = (
-            self.backbone(encoded, self.graph, y=part, generator=generator) for part in fields.split(at_a_time, dim=1)
-        )
-        return torch.cat([self.head(h) for h in hidden], dim=1)
+        encoded = self.network.encode(self.thinned(self.input_dropout, generator).x, self.graph)
+        at_a_time = max(1, CHUNK // (len(fields) * self.width))  # as in the denoiser: what the cache holds
+        parts = fields.split(at_a_time, dim=1)
+        return torch.cat([self.network.decode(encoded, self.graph, part, generator) for part in parts], dim=1)
 
 
 class Learner:
@@ -146,7 +143,7 @@ class Learner:
         self.network, self.options = network, options
         self.y = torch.from_numpy(y_train)
         self.nodes = torch.from_numpy(np.flatnonzero(y_train != UNKNOWN))
-        self.Y0 = torch.from_numpy(one_hot(y_train, network.head.out_features)).float()
+        self.Y0 = torch.from_numpy(one_hot(y_train, network.num_classes)).float()
         self.generator = torch.Generator().manual_seed(options.seed)
         self.optimiser = torch.optim.Adam(network.parameters(), lr=options.lr, weight_decay=options.weight_decay)
 

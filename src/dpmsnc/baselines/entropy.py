@@ -28,7 +28,7 @@ from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.nn.thinning import ThinnedGraph
-from dpmsnc.options import BackboneName, ScalingName, check_choices, check_range
+from dpmsnc.options import BackboneName, HeadName, ScalingName, check_choices, check_range
 
 
 @dataclass(eq=False)
@@ -45,6 +45,7 @@ class EntropySharpening(Baseline):
     backbone: BackboneName = "gcn"
     hidden_channels: int = 64
     num_layers: int = 2
+    head: HeadName = "linear"
     dropout: float = 0.5
     input_dropout: float = 0.0
     entropy_weight: float = 0.25
@@ -72,6 +73,7 @@ class EntropySharpening(Baseline):
                 self.hidden_channels,
                 self.num_layers,
                 self.dropout,
+                self.head,
             )
         thinned, generator = ThinnedGraph(tensors), torch.Generator().manual_seed(self.seed)
         optimiser = torch.optim.Adam(network.parameters(), lr=self.lr, weight_decay=self.weight_decay)

@@ -40,7 +40,7 @@ from dpmsnc.nn.dropout import relu_dropout
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors, Operator
 from dpmsnc.nn.thinning import ThinnedGraph, Thinning
-from dpmsnc.options import BackboneName, ScalingName, check_choices, check_range
+from dpmsnc.options import BackboneName, HeadName, ScalingName, check_choices, check_range
 
 EdgeModelName = Literal["lsm", "sbm"]
 Pairs = tuple[Tensor, Tensor]
@@ -62,6 +62,7 @@ class G3NN(Baseline):
     backbone: BackboneName = "gcn"
     hidden_channels: int = 64
     num_layers: int = 2
+    head: HeadName = "linear"
     dropout: float = 0.5
     input_dropout: float = 0.0
     edge_model: EdgeModelName = "lsm"
@@ -115,7 +116,7 @@ class Generative(nn.Module):
         self.input_dropout, self.thinned = options.input_dropout, ThinnedGraph(graph)
         in_channels, width = graph.num_features, options.hidden_channels
         self.posterior = MeanField(
-            options.backbone, in_channels, num_classes, width, options.num_layers, options.dropout
+            options.backbone, in_channels, num_classes, width, options.num_layers, options.dropout, options.head
         )
         self.prior = Prior(in_channels, num_classes, width, options.dropout)
         self.edge_model = EDGE_MODELS[options.edge_model](in_channels, num_classes)

@@ -30,7 +30,7 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from dpmsnc.baselines.base import Baseline
@@ -39,9 +39,10 @@ from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.backbones.base import Backbone
 from dpmsnc.nn.backbones.gat import GAT, Edges, GATConv, attend
 from dpmsnc.nn.backbones.gcn import GCN
+from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors, Operator, OperatorName
 from dpmsnc.nn.thinning import ThinnedGraph
-from dpmsnc.options import ScalingName, check_choices, check_range
+from dpmsnc.options import HeadName, ScalingName, check_choices, check_range
 
 
 @dataclass(eq=False)
@@ -58,6 +59,7 @@ class GCNLPA(Baseline):
     backbone: Literal["gcn", "gat"] = "gcn"
     hidden_channels: int = 64
     num_layers: int = 2
+    head: HeadName = "linear"
     dropout: float = 0.5
     input_dropout: float = 0.0
     propagations: int = 5
@@ -79,7 +81,7 @@ class GCNLPA(Baseline):
         tensors = WeightedGraph(graph, self.scaling, like_gcn=self.backbone == "gcn")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            network = Network(self, tensors, graph.num_classes)
+            network = weighted_network(self, tensors, graph.num_classes)
         thinned, generator = ThinnedGraph(tensors), torch.Generator().manual_seed(self.seed)
         nodes = torch.from_numpy(np.flatnonzero(y_train != UNKNOWN))
         y = torch.from_numpy(y_train)[nodes]
@@ -141,17 +143,11 @@ class WeightedGAT(GAT):
     conv = WeightedGATConv
 
 
-class Network(nn.Module):
-    """A backbone on the weighted graph, and a linear head."""
-
-    def __init__(self, options: GCNLPA, graph: WeightedGraph, num_classes: int) -> None:
-        super().__init__()
-        kind: type[Backbone] = GCN if options.backbone == "gcn" else WeightedGAT
-        self.backbone = kind(graph.num_features, options.hidden_channels, options.num_layers, dropout=options.dropout)
-        self.head = nn.Linear(options.hidden_channels, num_classes)
-
-    def forward(self, graph: WeightedGraph, generator: torch.Generator | None = None) -> Tensor:
-        return self.head(self.backbone(self.backbone.encode(graph), graph, generator=generator).squeeze(1))
+def weighted_network(options: GCNLPA, graph: WeightedGraph, num_classes: int) -> MeanField:
+    """A plain classifier for the weighted graph."""
+    kind: type[Backbone] = GCN if options.backbone == "gcn" else WeightedGAT
+    shape = (options.hidden_channels, options.num_layers, options.dropout, options.head)
+    return MeanField(kind, graph.num_features, num_classes, *shape)
 
 
 def arrived_labels(

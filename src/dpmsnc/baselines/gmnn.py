@@ -36,19 +36,19 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from dpmsnc.baselines.base import Baseline, one_hot
 from dpmsnc.baselines.descent import take_step
 from dpmsnc.baselines.pta import Selection
 from dpmsnc.graph import Graph
-from dpmsnc.nn.backbones import BACKBONES
 from dpmsnc.nn.backbones.base import Backbone
 from dpmsnc.nn.backbones.gcn import GCN, GCNConv
+from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors, Operator
 from dpmsnc.nn.thinning import Thinning
-from dpmsnc.options import BackboneName, ScalingName, check_choices, check_range
+from dpmsnc.options import BackboneName, HeadName, ScalingName, check_choices, check_range
 
 DrawName = Literal["sample", "max", "expected"]
 OPTIMISERS = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
@@ -69,6 +69,7 @@ class GMNN(Baseline):
     backbone: BackboneName = "gcn"
     hidden_channels: int = 64
     num_layers: int = 2
+    head: HeadName = "linear"
     dropout: float = 0.5
     input_dropout: float = 0.5
     temperature: float = 0.1
@@ -115,16 +116,18 @@ class GMNN(Baseline):
     def _networks(self, tensors: GraphTensors, num_classes: int) -> tuple[Learner, Learner]:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            of_x = BACKBONES[self.backbone](
-                tensors.num_features, self.hidden_channels, self.num_layers, dropout=self.dropout
-            )
-            kind, layers = (GCN, P_LAYERS) if self.sees == "neighbourhood" else (Neighbours, 1)
-            of_y = kind(num_classes, self.hidden_channels, layers, dropout=self.dropout)
-            q, p = (Network(backbone, self.hidden_channels, num_classes) for backbone in (of_x, of_y))
+            shape = (self.hidden_channels, self.num_layers, self.dropout, self.head)
+            q = MeanField(self.backbone, tensors.num_features, num_classes, *shape)
+            p = self._network_on_labels(num_classes)
         generator = torch.Generator().manual_seed(self.seed)
         learners = tuple(Learner(network, tensors, generator, self) for network in (q, p))
         learners[0].look_at(tensors.x)
         return learners[0], learners[1]
+
+    def _network_on_labels(self, num_classes: int) -> MeanField:
+        if self.sees == "neighbours":
+            return MeanField(Neighbours, num_classes, num_classes, self.hidden_channels, 1, self.dropout)
+        return MeanField(GCN, num_classes, num_classes, self.hidden_channels, P_LAYERS, self.dropout, self.head)
 
     def _pretrain(self, q: Learner, Y0: Tensor, labelled: Tensor, y_validation: NDArray[np.int64]) -> None:
         selection = Selection(y_validation, self.pretraining)
@@ -144,23 +147,10 @@ class Neighbours(Backbone):
     conv = MeanConv
 
 
-class Network(nn.Module):
-    """A backbone and a linear head, on any input: features for q, labels for p."""
-
-    def __init__(self, backbone: Backbone, hidden_channels: int, num_classes: int) -> None:
-        super().__init__()
-        self.backbone = backbone
-        self.head = nn.Linear(hidden_channels, num_classes)
-
-    def forward(self, x: Tensor | Operator, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
-        encoded = self.backbone.convs[0].encode(x, graph).unsqueeze(1)
-        return self.head(self.backbone(encoded, graph, generator=generator).squeeze(1))
-
-
 class Learner:
     """One of the two networks with its optimiser and what it looks at."""
 
-    def __init__(self, network: Network, graph: GraphTensors, generator: torch.Generator, options: GMNN) -> None:
+    def __init__(self, network: MeanField, graph: GraphTensors, generator: torch.Generator, options: GMNN) -> None:
         self.network, self.graph, self.generator = network, graph, generator
         self.input_dropout = options.input_dropout
         kind: type[torch.optim.Optimizer] = OPTIMISERS[options.optimiser]
@@ -175,14 +165,18 @@ class Learner:
         nodes = slice(None) if only is None else only
         for epoch in range(1, epochs + 1):
             x = self.thin(self.input_dropout, self.generator)
-            logits = self.network(x, self.graph, self.generator)
+            logits = self.logits(x, self.generator)
             take_step(self.optimiser, F.cross_entropy(logits[nodes], target[nodes]))
             if epoch % evaluate_every == 0 or epoch == epochs:
                 yield self.predict()
 
     def predict(self) -> Tensor:
         with torch.no_grad():
-            return self.network(self.thin.x, self.graph).softmax(dim=1)
+            return self.logits(self.thin.x).softmax(dim=1)
+
+    def logits(self, x: Tensor | Operator, generator: torch.Generator | None = None) -> Tensor:
+        encoded = self.network.encode(x, self.graph)
+        return self.network.decode(encoded, self.graph, generator=generator).squeeze(1)
 
     def state(self) -> tuple[dict, dict]:
         return copy.deepcopy((self.network.state_dict(), self.optimiser.state_dict()))

@@ -16,7 +16,7 @@ from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.nn.thinning import ThinnedGraph
-from dpmsnc.options import BackboneName, ScalingName, check_range
+from dpmsnc.options import BackboneName, HeadName, ScalingName, check_choices, check_range
 
 
 @dataclass(eq=False)
@@ -35,6 +35,7 @@ class GNN(Baseline):
     backbone: BackboneName = "gcn"
     hidden_channels: int = 64
     num_layers: int = 2
+    head: HeadName = "linear"
     dropout: float = 0.5
     input_dropout: float = 0.0
     lr: float = 0.01
@@ -45,6 +46,7 @@ class GNN(Baseline):
     seed: int = 0
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
+        check_choices(self)
         check_range(self, dropout=(0, 0.99), input_dropout=(0, 0.99))
         tensors = GraphTensors.of(graph, self.scaling)
         with torch.random.fork_rng(devices=[]):
@@ -56,6 +58,7 @@ class GNN(Baseline):
                 self.hidden_channels,
                 self.num_layers,
                 self.dropout,
+                self.head,
             )
         thinned, generator = ThinnedGraph(tensors), torch.Generator().manual_seed(self.seed)
         optimiser = torch.optim.Adam(network.parameters(), lr=self.lr, weight_decay=self.weight_decay)

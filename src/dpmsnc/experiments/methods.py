@@ -83,7 +83,7 @@ METHODS: dict[str, Method] = {
     "appnp": Method(partial(_seeded, APPNP)),
     "correct-and-smooth": Method(partial(_seeded, CorrectAndSmooth)),
     "gcn-lpa": Method(partial(_seeded, GCNLPA)),
-    "gmnn": Method(partial(_seeded, GMNN)),
+    "gmnn": Method(partial(_seeded, GMNN), version=2),
     "g3nn": Method(partial(_seeded, G3NN)),
     "clgnn": Method(partial(_seeded, CLGNN)),
     "grand": Method(partial(_seeded, GRAND)),

@@ -57,6 +57,7 @@ _ALWAYS: Ranges = {
     "label_steps": (1, 5, 10),
     "rounds": (1, 3),
     "sees": ("neighbourhood", "neighbours"),
+    "head": ("linear", "convolution"),
     "correct": (False, True),
     "correction_alpha": (0.5, 0.8, 0.95),
     "smoothing_alpha": (0.5, 0.8, 0.95),
@@ -85,7 +86,8 @@ SETTINGS = {
 
 _NETWORK = {name: name for name in ("num_layers", "hidden_channels", "dropout", "scaling")}
 _OPTIMISER = {"learning_rate": "lr", "weight_decay": "weight_decay"}
-_GNN = {**_NETWORK, **_OPTIMISER, "input_dropout": "input_dropout"}
+_DEEP = {**_NETWORK, **_OPTIMISER, "input_dropout": "input_dropout"}
+_GNN = {**_DEEP, "head": "head"}
 _DIFFUSION = {
     **_NETWORK,
     **{
@@ -98,7 +100,7 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "masked-labels": _DIFFUSION,
     "gcn": _GNN,
     "gat": _GNN,
-    "gcnii": _GNN,
+    "gcnii": _DEEP,
     "sage": _GNN,
     "pta": {
         **_OPTIMISER,
@@ -143,31 +145,46 @@ _FOLLOWING: tuple[Mapping[str, Value], ...] = (
 )
 _BINARY: Mapping[str, Value] = {"scaling": "binary", "weight_decay": 0.01}
 """Of all baselines of the authors of DPM-SNC, who do not scale features down."""
+_CONVOLVING: Mapping[str, Value] = {"head": "convolution"}
+"""As the GCN and GAT of their own authors end."""
 SUGGESTIONS: dict[str, tuple[Mapping[str, Value], ...]] = {
     "dpm-snc": _FOLLOWING,
     "masked-labels": _FOLLOWING,
     "gcn": (
         {**_BINARY, "epochs": 500},
-        {"scaling": "rows", "hidden_channels": 16, "input_dropout": 0.5, "weight_decay": 5e-4},
+        {"scaling": "rows", "hidden_channels": 16, "input_dropout": 0.5, "weight_decay": 5e-4, **_CONVOLVING},
+        {"scaling": "rows", "input_dropout": 0.5, **_CONVOLVING},
     ),
     "gat": (
         {**_BINARY, "lr": 0.005, "epochs": 500},
-        {"scaling": "rows", "input_dropout": 0.6, "dropout": 0.6, "lr": 0.005, "weight_decay": 5e-4, "epochs": 500},
+        {
+            **{"scaling": "rows", "input_dropout": 0.6, "dropout": 0.6, "lr": 0.005, "weight_decay": 5e-4},
+            **{"epochs": 500, **_CONVOLVING},
+        },
+        {"scaling": "rows", "input_dropout": 0.5, **_CONVOLVING},
     ),
     "gcnii": (
         {**_BINARY, "epochs": 500},
         {"scaling": "rows", "num_layers": 32, "input_dropout": 0.6, "dropout": 0.6, "epochs": 500},
     ),
-    "gcn-lpa": ({**_BINARY, "label_weight": 10.0, "propagations": 10, "epochs": 1000},),
+    "gcn-lpa": (
+        {**_BINARY, "label_weight": 10.0, "propagations": 10, "epochs": 1000},
+        {"scaling": "rows", "input_dropout": 0.5, **_CONVOLVING},
+    ),
     "gmnn": (
         {
             **{"scaling": "rows", "hidden_channels": 16, "dropout": 0.0},
-            **{"optimiser": "rmsprop", "lr": 0.05, "weight_decay": 5e-4},
+            **{"optimiser": "rmsprop", "lr": 0.05, "weight_decay": 5e-4, **_CONVOLVING},
         },
+        {"scaling": "rows", "input_dropout": 0.5, **_CONVOLVING},
         {**_BINARY, "optimiser": "rmsprop", "rounds": 10, "temperature": 0.3, "epochs": 200},
     ),
     "g3nn": (_BINARY, {"scaling": "rows", "weight_decay": 5e-4}),
-    "clgnn": (_BINARY, {"scaling": "rows", "hidden_channels": 16, "weight_decay": 5e-4}),
+    "clgnn": (
+        _BINARY,
+        {"scaling": "rows", "hidden_channels": 16, "weight_decay": 5e-4, **_CONVOLVING},
+        {"scaling": "rows", "input_dropout": 0.5, **_CONVOLVING},
+    ),
     "grand": (
         {
             **{"num_layers": 2, "augmentations": 2, "input_dropout": 0.0, "dropout": 0.2},

@@ -5,26 +5,52 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from dpmsnc.errors import InputError
 from dpmsnc.nn.backbones import BACKBONES
-from dpmsnc.nn.operator import GraphTensors
+from dpmsnc.nn.backbones.base import Backbone, Conv
+from dpmsnc.nn.operator import GraphTensors, Operator
+from dpmsnc.options import HeadName
 
 
 class MeanField(nn.Module):
-    """Backbone without labels or time, and a linear head; returns logits (nodes, classes)."""
+    """Backbone without time, and a head; it may read labels beside features.
+
+    The head is a linear map after all convolutions, as the authors of DPM-SNC have it, or the last of the convolutions,
+    as in the GCN of Kipf and Welling.
+    """
 
     def __init__(
         self,
-        backbone: str,
+        backbone: str | type[Backbone],
         in_channels: int,
         num_classes: int,
         hidden_channels: int = 64,
         num_layers: int = 2,
         dropout: float = 0.5,
+        head: HeadName = "linear",
+        label_channels: int = 0,
     ) -> None:
         super().__init__()
-        self.backbone = BACKBONES[backbone](in_channels, hidden_channels, num_layers, dropout=dropout)
-        self.head = nn.Linear(hidden_channels, num_classes)
+        kind = BACKBONES[backbone] if isinstance(backbone, str) else backbone
+        convolves = head == "convolution"
+        if convolves and num_layers < 2:
+            raise InputError("a head that is a convolution is the last of two layers or more: set num_layers=2 or more")
+        self.backbone = kind(in_channels, hidden_channels, num_layers - convolves, label_channels, dropout)
+        self.head: nn.Module = (
+            kind.last(hidden_channels, num_classes) if convolves else nn.Linear(hidden_channels, num_classes)
+        )
 
     def forward(self, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
-        h = self.backbone(self.backbone.encode(graph), graph, generator=generator)
-        return self.head(h.squeeze(1))
+        """The logits (nodes, classes); a generator turns dropout on."""
+        return self.decode(self.encode(graph.x, graph), graph, generator=generator).squeeze(1)
+
+    def encode(self, x: Tensor | Operator, graph: GraphTensors) -> Tensor:
+        """What the first layer makes of features, the graph's or others."""
+        return self.backbone.convs[0].encode(x, graph).unsqueeze(1)
+
+    def decode(
+        self, encoded: Tensor, graph: GraphTensors, y: Tensor | None = None, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """The logits (nodes, batch, classes), of a batch of label fields `y` of that shape where it reads labels."""
+        h = self.backbone(encoded, graph, y, generator=generator)
+        return self.head(self.head.encode(h, graph), None, graph) if isinstance(self.head, Conv) else self.head(h)

@@ -124,6 +124,11 @@ class Backbone(nn.Module):
         widths = [in_channels, *[hidden_channels] * (num_layers - 1)]
         self.convs = nn.ModuleList(self.conv(width, label_channels, hidden_channels) for width in widths)
 
+    @classmethod
+    def last(cls, in_channels: int, out_channels: int) -> Conv:
+        """A convolution that ends a plain classifier in place of a linear map."""
+        return cls.conv(in_channels, 0, out_channels)
+
     def encode(self, graph: GraphTensors) -> Tensor:
         """All that depends on neither labels nor time: shaped (nodes, 1, channels) to meet a batch axis."""
         return self.convs[0].encode(graph.x, graph).unsqueeze(1)

@@ -2,13 +2,14 @@ r"""GAT (Velickovic et al. 2018): with z = H W split into heads, the new field o
 
     sum_j a_ij z_j + b,      a_ij = softmax_j LeakyReLU(<s, z_j> + <r, z_i>),      j a neighbour of i or i itself.
 
-The heads are concatenated in every layer, the last one too, as the authors of DPM-SNC do.
+The heads are concatenated in every layer, the last one too, as the authors of DPM-SNC do; only a convolution that is
+the head of a plain classifier has a single one.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,9 +25,9 @@ NEGATIVE_SLOPE = 0.2
 
 
 class GATConv(Conv):
-    def __init__(self, in_channels: int, label_channels: int, out_channels: int) -> None:
+    def __init__(self, in_channels: int, label_channels: int, out_channels: int, max_heads: int = MAX_HEADS) -> None:
         super().__init__(in_channels, label_channels, out_channels)
-        self.heads = max(heads for heads in range(1, MAX_HEADS + 1) if out_channels % heads == 0)
+        self.heads = max(heads for heads in range(1, max_heads + 1) if out_channels % heads == 0)
         width = out_channels // self.heads
         # PyG's initialisation: Glorot on (heads, width), not on the (heads * width, heads) matrix it stands for
         bound = math.sqrt(6 / (self.heads + width))
@@ -69,7 +70,12 @@ def _block_columns(vectors: Tensor) -> Tensor:
 class GAT(Backbone):
     """At most eight heads, as many as divide the hidden channels."""
 
-    conv = GATConv
+    conv: ClassVar[type[GATConv]] = GATConv
+
+    @classmethod
+    def last(cls, in_channels: int, out_channels: int) -> Conv:
+        """With a single head, as in the original."""
+        return cls.conv(in_channels, 0, out_channels, max_heads=1)
 
     def leave(self, z: Tensor, generator: torch.Generator | None) -> Tensor:
         return dropout(nn.functional.elu(z, inplace=True), self.dropout, generator)

@@ -1,0 +1,74 @@
+import pytest
+import torch
+import torch_geometric.nn as pyg
+
+from dpmsnc.baselines import CLGNN, G3NN, GCNLPA, GMNN, GNN, EntropySharpening
+from dpmsnc.data.grids import grid_scattered
+from dpmsnc.errors import InputError
+from dpmsnc.nn.mean_field import MeanField
+from dpmsnc.nn.operator import GraphTensors
+from random_graphs import both_directions, random_graph
+
+WIDTH, CLASSES = 16, 3
+
+
+def gcn_names(conv):
+    return {"lin.weight": conv.weight.T, "bias": conv.bias}
+
+
+def gat_names(conv):
+    return {"lin.weight": conv.weight.T, "att_src": conv.source[None], "att_dst": conv.target[None], "bias": conv.bias}
+
+
+def reference(name, in_channels):
+    """PyG's network that ends in a convolution, its activation, and our parameters under its names."""
+    if name == "gcn":
+        return pyg.GCNConv(in_channels, WIDTH), pyg.GCNConv(WIDTH, CLASSES), torch.relu, gcn_names
+    last = pyg.GATConv(WIDTH, CLASSES, heads=1)
+    return pyg.GATConv(in_channels, WIDTH // 8, heads=8), last, torch.nn.functional.elu, gat_names
+
+
+@pytest.mark.parametrize("name", ["gcn", "gat"])
+def test_a_head_that_is_a_convolution_makes_the_usual_network_of_two_layers(name):
+    graph = random_graph(sparse=False)
+    tensors = GraphTensors.of(graph, "raw")
+    torch.manual_seed(0)
+    network = MeanField(name, tensors.num_features, CLASSES, WIDTH, num_layers=2, head="convolution")
+    first, last, activation, names = reference(name, tensors.num_features)
+    (hidden,) = network.backbone.convs
+    for conv, theirs in ((hidden, first), (network.head, last)):
+        torch.nn.init.normal_(conv.bias)
+        theirs.load_state_dict({key: value.detach() for key, value in names(conv).items()})
+    edges = both_directions(graph)
+    expected = last(activation(first(torch.from_numpy(graph.x).float(), edges)), edges)
+    torch.testing.assert_close(network(tensors), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_a_convolution_at_the_end_needs_another_before_it_and_gcnii_has_none():
+    with pytest.raises(InputError, match="num_layers=2"):
+        MeanField("gcn", 4, CLASSES, num_layers=1, head="convolution")
+    with pytest.raises(InputError, match="linear"):
+        MeanField("gcnii", 4, CLASSES, num_layers=4, head="convolution")
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (GNN, {"epochs": 2}),
+        (EntropySharpening, {"epochs": 2}),
+        (G3NN, {"epochs": 2}),
+        (GCNLPA, {"epochs": 2}),
+        (GMNN, {"pretraining": 2, "epochs": 2}),
+        (CLGNN, {"rounds": 1, "first_steps": 2}),
+    ],
+)
+@pytest.mark.parametrize("backbone", ["gcn", "gat"])
+def test_every_baseline_with_a_network_may_end_in_a_convolution(kind, options, backbone):
+    task = grid_scattered(columns=20)
+    found = {
+        head: kind(backbone=backbone, head=head, **options).fit(task.graph, task.validation).predict_proba()
+        for head in ("linear", "convolution")
+    }
+    assert abs(found["linear"] - found["convolution"]).max() > 1e-6
+    with pytest.raises(InputError, match="head"):
+        kind(head="mean", **options).fit(task.graph, task.validation)
