@@ -140,6 +140,7 @@ _CLOSELY: Mapping[str, Value] = {"training.unlabelled_weight": 10.0, "training.h
 _FOLLOWING: tuple[Mapping[str, Value], ...] = (
     {"training.unlabelled_weight": 10.0},
     _CLOSELY,
+    {**_CLOSELY, "scaling": "binary"},
     {**_CLOSELY, "dropout": 0.2},
     {**_CLOSELY, "training.steps": 500, "training.start_refreshes": 2},
 )
