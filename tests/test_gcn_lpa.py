@@ -18,8 +18,8 @@ def fitted(task, **options):
     return GCNLPA(**{**QUICK, **options}).fit(task.graph, task.validation)
 
 
-def weighted(like_gcn=True, spread=1.0, graph=None):
-    tensors = WeightedGraph(graph or random_graph(), "unit", like_gcn)
+def weighted(like_gcn=True, spread=1.0, graph=None, symmetric=False):
+    tensors = WeightedGraph(graph or random_graph(), "unit", like_gcn, symmetric)
     with torch.no_grad():
         tensors.w.copy_(spread * torch.randn(tensors.w.shape, generator=torch.Generator().manual_seed(0)))
     return tensors
@@ -64,6 +64,26 @@ def test_weights_of_zero_are_the_normalised_graph_and_a_plain_network():
     network.load_state_dict(plain.state_dict())
     torch.testing.assert_close(network(weighted(False, 0.0, graph)), plain(GraphTensors.of(graph)))
     assert not torch.allclose(network(weighted(False, 1.0, graph)), network(weighted(False, 0.0, graph)))
+
+
+def test_symmetric_weights_are_divided_by_the_roots_of_both_row_sums():
+    tensors = weighted(symmetric=True)
+    target, source = (ends.tolist() for ends in reversed(tensors.edges_with_loops))
+    W = np.zeros((20, 20))
+    W[target, source] = np.exp(tensors.w[:, 0].detach().double().numpy())
+    d = W.sum(axis=1)
+    np.testing.assert_allclose(dense(tensors), W / np.sqrt(np.outer(d, d)), atol=1e-6)
+    plain = GraphTensors.of(tensors.graph, "unit").operator("gcn")(torch.eye(20))
+    np.testing.assert_allclose(dense(weighted(spread=0.0, symmetric=True)), plain.numpy(), atol=1e-6)
+
+
+def test_normalisation_acts_on_the_network_and_on_the_labels_that_arrive():
+    task = clusters()
+    for backbone in ("gcn", "gat"):
+        rows, symmetric = (
+            fitted(task, backbone=backbone, normalisation=name).predict_proba() for name in ("rows", "symmetric")
+        )
+        assert abs(rows - symmetric).max() > 1e-4
 
 
 @pytest.mark.parametrize("leave_one_out", [False, True])

@@ -10,9 +10,12 @@ where Z are the logits of a network that passes messages along A*, and T is take
 Prediction is by Z; the second term only shapes the edges.
 
     gcn  every layer multiplies by A*; b_ij = log S_ij with S = D^-1/2 (A + I) D^-1/2, so that at w = 0 it is a GCN with
-         rows scaled to sum 1 (the reference starts at random weights around the plain mean);
+         rows scaled to sum 1 (the reference starts at random weights around the plain mean). With `normalisation`
+         "symmetric", A*_ij = exp(w_ij) / sqrt(d_i d_j), d_i = sum_j exp(w_ij), which at w = 0 is a GCN as it is; so the
+         authors of DPM-SNC have it;
     gat  the attention of every head is softmax_j(e_ij + w_ij), and b = 0, so that at w = 0 it is a GAT. The authors of
-         DPM-SNC pass w in a way that their GAT ignores; here the labels do act on the attention.
+         DPM-SNC pass w in a way that their GAT ignores; here the labels do act on the attention. The A* of T alone
+         may be symmetric.
 
 Since w decays towards 0, edges that no label tells anything about stay as they were. A node's own label comes back to
 it through its self-loop and along walks there and back, so T_i can be made right by holding on to y_i; with
@@ -65,6 +68,7 @@ class GCNLPA(Baseline):
     propagations: int = 5
     label_weight: float = 1.0
     leave_one_out: bool = False
+    normalisation: Literal["rows", "symmetric"] = "rows"
     lr: float = 0.01
     weight_decay: float = 0.001
     epochs: int = 300
@@ -78,7 +82,7 @@ class GCNLPA(Baseline):
         counts = ("hidden_channels", "num_layers", "propagations", "epochs", "patience", "evaluate_every")
         check_range(self, **dict.fromkeys(counts, (1, inf)), label_weight=(0, inf))
         check_range(self, dropout=(0, 0.99), input_dropout=(0, 0.99))
-        tensors = WeightedGraph(graph, self.scaling, like_gcn=self.backbone == "gcn")
+        tensors = WeightedGraph(graph, self.scaling, self.backbone == "gcn", self.normalisation == "symmetric")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             network = weighted_network(self, tensors, graph.num_classes)
@@ -108,16 +112,21 @@ class GCNLPA(Baseline):
 class WeightedGraph(GraphTensors):
     """A graph whose edges have weights that are learned; every operator of it is A*."""
 
-    def __init__(self, graph: Graph, scaling: ScalingName, like_gcn: bool) -> None:
+    def __init__(self, graph: Graph, scaling: ScalingName, like_gcn: bool, symmetric: bool = False) -> None:
         super().__init__(graph, scaling, torch.device("cpu"), torch.float32)
-        self.edges = Edges.of(self)
+        self.edges, self.symmetric = Edges.of(self), symmetric
         self.w = torch.zeros(len(self.edges.column), 1, requires_grad=True)
         # both are sorted by row and then by column, so the entries of S stand in the order of the edges
         self.b = super().operator("gcn").matrix.values().log().unsqueeze(1) if like_gcn else torch.zeros_like(self.w)
 
     @property
     def transition(self) -> Transition:
-        return Transition(self.edges, self.edges.softmax(self.b + self.w))
+        return Transition(self.edges, self._symmetric() if self.symmetric else self.edges.softmax(self.b + self.w))
+
+    def _symmetric(self) -> Tensor:
+        weight = self.w.exp()
+        scale = self.edges.to_target(weight).rsqrt()
+        return weight * self.edges.from_target(scale) * self.edges.from_source(scale)
 
     def operator(self, name: OperatorName) -> Operator:
         return self.transition

@@ -171,6 +171,7 @@ SUGGESTIONS: dict[str, tuple[Mapping[str, Value], ...]] = {
     "gcn-lpa": (
         {**_BINARY, "label_weight": 10.0, "propagations": 10, "epochs": 1000},
         {"scaling": "rows", "input_dropout": 0.5, **_CONVOLVING},
+        {"scaling": "rows", "input_dropout": 0.5, "normalisation": "symmetric", **_CONVOLVING},
     ),
     "gmnn": (
         {
