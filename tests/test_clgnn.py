@@ -44,8 +44,9 @@ def test_labels_are_read_where_there_are_no_features():
 
 
 @pytest.mark.parametrize("backbone", ["gcn", "gat"])
-def test_a_batch_of_fields_equals_its_fields_one_by_one(backbone, monkeypatch):
-    learner = learner_of(clusters(size=10), torch.float64, backbone=backbone)
+@pytest.mark.parametrize("head", ["linear", "convolution"])
+def test_a_batch_of_fields_equals_its_fields_one_by_one(backbone, head, monkeypatch):
+    learner = learner_of(clusters(size=10), torch.float64, backbone=backbone, head=head)
     draws = torch.Generator().manual_seed(0)
     shown = learner.show(torch.rand(len(learner.nodes), 3, generator=draws) < 0.5)
     q = torch.rand(30, 3, generator=draws, dtype=torch.float64)

@@ -116,12 +116,10 @@ def test_on_a_grid_without_features_p_answers_exactly_where_a_neighbour_is_known
     known[task.train] = 1
     decided = (task.graph.adjacency @ known > 0) & task.test
     options = {"num_layers": 1, "sees": "neighbours", "prediction": "p", "draw": "expected", "epochs": 100}
-    exact = []
-    for seed in range(5):
-        own = fitted(task, hidden_channels=64, **options, seed=seed).predict_proba().argmax(axis=1)
-        exact.append((own == task.truth)[decided].all())
     assert 10 < decided.sum() < task.test.sum()
-    assert sum(exact) >= 3  # where the hidden units of p begin dead it learns nothing
+    for seed in range(3):
+        own = fitted(task, hidden_channels=64, **options, seed=seed).predict_proba().argmax(axis=1)
+        assert (own == task.truth)[decided].all()
     # all nodes are alike to q
     q = fitted(task, num_layers=1).predict_proba()
     np.testing.assert_allclose(q, np.tile(q[0], (200, 1)), atol=1e-5)

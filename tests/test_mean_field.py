@@ -5,6 +5,7 @@ import torch_geometric.nn as pyg
 from dpmsnc.baselines import CLGNN, G3NN, GCNLPA, GMNN, GNN, EntropySharpening
 from dpmsnc.data.grids import grid_scattered
 from dpmsnc.errors import InputError
+from dpmsnc.nn.backbones.base import Conv
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
 from random_graphs import both_directions, random_graph
@@ -44,11 +45,41 @@ def test_a_head_that_is_a_convolution_makes_the_usual_network_of_two_layers(name
     torch.testing.assert_close(network(tensors), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_a_convolution_at_the_end_needs_another_before_it_and_gcnii_has_none():
+def test_a_convolution_at_the_end_needs_another_before_it_and_some_backbones_have_none():
     with pytest.raises(InputError, match="num_layers=2"):
         MeanField("gcn", 4, CLASSES, num_layers=1, head="convolution")
-    with pytest.raises(InputError, match="linear"):
-        MeanField("gcnii", 4, CLASSES, num_layers=4, head="convolution")
+    for name in ("gcnii", "gcnii-timeless", "gin"):
+        with pytest.raises(InputError, match="linear"):
+            MeanField(name, 4, CLASSES, num_layers=2, head="convolution")
+
+
+def test_logits_of_a_normalised_sage_are_not_normalised():
+    graph = random_graph()
+    network = MeanField("sage-normalized", graph.x.shape[1], CLASSES, WIDTH, head="convolution")
+    network.head.weight.data *= 10
+    assert network(GraphTensors.of(graph)).norm(dim=1).max() > 2
+
+
+def test_labels_are_read_by_the_backbone_and_not_by_the_head():
+    graph = random_graph(sparse=False)
+    tensors = GraphTensors.of(graph, "raw")
+    network = MeanField("gcn", tensors.num_features, CLASSES, WIDTH, head="convolution", label_channels=CLASSES)
+    x, y = torch.from_numpy(graph.x).float(), torch.rand(graph.num_nodes, 2, CLASSES)
+    S = tensors.operator("gcn")(torch.eye(graph.num_nodes))
+    (hidden,) = network.backbone.convs
+    expected = [
+        S @ torch.relu(S @ torch.cat([x, y[:, entry]], dim=1) @ hidden.weight + hidden.bias) @ network.head.weight
+        for entry in range(2)
+    ]
+    found = network.decode(network.encode(tensors), tensors, y)
+    torch.testing.assert_close(found, torch.stack(expected, dim=1) + network.head.bias, atol=1e-5, rtol=1e-5)
+
+
+def test_both_networks_of_gmnn_end_alike_where_p_has_two_layers():
+    tensors = GraphTensors.of(random_graph())
+    for sees, alike in (("neighbourhood", True), ("neighbours", False)):
+        q, p = GMNN(head="convolution", sees=sees)._networks(tensors, CLASSES)
+        assert isinstance(q.network.head, Conv) and isinstance(p.network.head, Conv) == alike
 
 
 @pytest.mark.parametrize(

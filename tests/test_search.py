@@ -1,5 +1,6 @@
 """What a search is made of: its space, its first trials, its seeds and its start."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from dpmsnc.experiments.methods import Method
 from dpmsnc.experiments.search import Search
 from dpmsnc.experiments.spaces import PAPER, space
 from dpmsnc.experiments.tuning import tune
+from dpmsnc.nn.mean_field import MeanField
 
 
 def vars_of(model):
@@ -30,6 +32,17 @@ def test_every_space_holds_the_defaults_and_fits_the_constructor(method, dataset
             changed = overridden(build(0), nested({name: value}))
             assert type(changed) is type(build(0)) and flat(vars_of(changed))[name] == value
         assert flat(vars_of(build(0)))[name] in choices
+
+
+@pytest.mark.parametrize("method", ["gcn", "gcn-lpa", "gmnn", "g3nn", "clgnn", "entropy"])
+@pytest.mark.parametrize(("dataset", "backbone"), [("cora", None), ("cora", "gcnii"), ("grid_scattered", None)])
+def test_a_convolution_at_the_end_is_searched_only_where_it_can_be(method, dataset, backbone):
+    if backbone and method in ("gcn", "gcn-lpa"):
+        pytest.skip("it has no other backbone")
+    search = Search(method, dataset, backbone)
+    for layers, head in itertools.product(search.space["num_layers"], search.space.get("head", ["linear"])):
+        MeanField(search.default(0).backbone, 4, 3, num_layers=layers, head=head)
+    assert ("head" in search.space) == (dataset == "cora" and backbone is None)
 
 
 def test_the_paper_s_ranges_are_searched_whole():

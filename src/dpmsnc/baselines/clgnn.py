@@ -11,8 +11,9 @@ that was best on validation nodes, both raised to 1/tau: one for inference, and 
 node's entry comes only from passes that hid its label. (In the released code a label shown in one partition stays in
 the kept distribution and comes back when the node is a target.)
 
-All fields of all partitions of a step are one batch. The network is the backbone of the denoiser: labels enter every
-layer, not the first alone as in the original.
+All fields of all partitions of a step are one batch. The network is the backbone of the denoiser: labels enter all its
+layers. With `head="convolution"` the last convolution is the head, which reads none: with two layers, labels enter the
+first alone, as in the original.
 
 Reference: Hang, Neville & Ribeiro, "A Collective Learning Framework to Boost GNN Expressiveness for Node
 Classification", ICML 2021.
@@ -126,11 +127,19 @@ class LabelReader(nn.Module):
         super().__init__()
         self.graph, self.num_classes, self.width = graph, num_classes, options.hidden_channels
         self.input_dropout, self.thinned = options.input_dropout, ThinnedGraph(graph)
-        shape = (self.width, options.num_layers, options.dropout, options.head, num_classes)
-        self.network = MeanField(options.backbone, graph.num_features, num_classes, *shape)
+        self.network = MeanField(
+            options.backbone,
+            graph.num_features,
+            num_classes,
+            self.width,
+            options.num_layers,
+            options.dropout,
+            options.head,
+            label_channels=num_classes,
+        )
 
     def forward(self, fields: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        encoded = self.network.encode(self.thinned(self.input_dropout, generator).x, self.graph)
+        encoded = self.network.encode(self.thinned(self.input_dropout, generator))
         at_a_time = max(1, CHUNK // (len(fields) * self.width))  # as in the denoiser: what the cache holds
         parts = fields.split(at_a_time, dim=1)
         return torch.cat([self.network.decode(encoded, self.graph, part, generator) for part in parts], dim=1)

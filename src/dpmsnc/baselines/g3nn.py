@@ -52,6 +52,8 @@ P_0, P_1 = 0.9, 0.1
 class G3NN(Baseline):
     """A GNN that is fitted as the posterior of a generative model; lambda is `constraint_weight`, s `entropy_sign`.
 
+    `head="convolution"` makes the last of the `num_layers` convolutions the output, instead of a linear map after them.
+
     Example:
         >>> from dpmsnc.data.grids import grid_scattered
         >>> task = grid_scattered(columns=20)

@@ -2,7 +2,7 @@ r"""GCN-LPA: edges have weights of their own, learned so that labels that spread
 
 Each directed edge, self-loops included, has a parameter w_ij. With Y0 one-hot on the training nodes L and 0 elsewhere,
 
-    A*   = softmax_j(b_ij + w_ij), so that rows sum to 1,
+    A*   = softmax_j(b_ij + w_ij), so that rows sum to 1 (by default),
     T    = (A*)^k Y0,
     J    = CE_L(Z) + lambda CE_L(T),
 
@@ -11,8 +11,9 @@ Prediction is by Z; the second term only shapes the edges.
 
     gcn  every layer multiplies by A*; b_ij = log S_ij with S = D^-1/2 (A + I) D^-1/2, so that at w = 0 it is a GCN with
          rows scaled to sum 1 (the reference starts at random weights around the plain mean). With `normalisation`
-         "symmetric", A*_ij = exp(w_ij) / sqrt(d_i d_j), d_i = sum_j exp(w_ij), which at w = 0 is a GCN as it is; so the
-         authors of DPM-SNC have it;
+         "symmetric", A*_ij = exp(w_ij) / sqrt(d_i d_j), d_i = sum_j exp(w_ij), at w = 0 a GCN as it is. That of
+         the authors of DPM-SNC is symmetric too, with weights w_ij themselves, from 1, and self-loops that are not
+         learned; their T is not normalised at all;
     gat  the attention of every head is softmax_j(e_ij + w_ij), and b = 0, so that at w = 0 it is a GAT. The authors of
          DPM-SNC pass w in a way that their GAT ignores; here the labels do act on the attention. The A* of T alone
          may be symmetric.
@@ -52,6 +53,8 @@ from dpmsnc.options import HeadName, ScalingName, check_choices, check_range
 class GCNLPA(Baseline):
     """A GCN or GAT with learned edge weights; the prediction that is best on validation nodes is kept.
 
+    `head="convolution"` makes the last of the `num_layers` convolutions the output, instead of a linear map after them.
+
     Example:
         >>> from dpmsnc.data.grids import grid_scattered
         >>> task = grid_scattered(columns=20)
@@ -82,7 +85,9 @@ class GCNLPA(Baseline):
         counts = ("hidden_channels", "num_layers", "propagations", "epochs", "patience", "evaluate_every")
         check_range(self, **dict.fromkeys(counts, (1, inf)), label_weight=(0, inf))
         check_range(self, dropout=(0, 0.99), input_dropout=(0, 0.99))
-        tensors = WeightedGraph(graph, self.scaling, self.backbone == "gcn", self.normalisation == "symmetric")
+        tensors = WeightedGraph(
+            graph, self.scaling, like_gcn=self.backbone == "gcn", symmetric=self.normalisation == "symmetric"
+        )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             network = weighted_network(self, tensors, graph.num_classes)

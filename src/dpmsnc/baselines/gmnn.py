@@ -59,6 +59,9 @@ P_LAYERS = 2
 class GMNN(Baseline):
     """Graph Markov neural network with any backbone for q.
 
+    `head="convolution"` lets q end in a convolution instead of a linear map, and p too if it has two layers
+    ("neighbourhood").
+
     Example:
         >>> from dpmsnc.data.grids import grid_scattered
         >>> task = grid_scattered(columns=20)
@@ -165,18 +168,14 @@ class Learner:
         nodes = slice(None) if only is None else only
         for epoch in range(1, epochs + 1):
             x = self.thin(self.input_dropout, self.generator)
-            logits = self.logits(x, self.generator)
+            logits = self.network(self.graph, self.generator, x)
             take_step(self.optimiser, F.cross_entropy(logits[nodes], target[nodes]))
             if epoch % evaluate_every == 0 or epoch == epochs:
                 yield self.predict()
 
     def predict(self) -> Tensor:
         with torch.no_grad():
-            return self.logits(self.thin.x).softmax(dim=1)
-
-    def logits(self, x: Tensor | Operator, generator: torch.Generator | None = None) -> Tensor:
-        encoded = self.network.encode(x, self.graph)
-        return self.network.decode(encoded, self.graph, generator=generator).squeeze(1)
+            return self.network(self.graph, x=self.thin.x).softmax(dim=1)
 
     def state(self) -> tuple[dict, dict]:
         return copy.deepcopy((self.network.state_dict(), self.optimiser.state_dict()))

@@ -23,7 +23,8 @@ from dpmsnc.options import BackboneName, HeadName, ScalingName, check_choices, c
 class GNN(Baseline):
     """Any backbone as a plain classifier; the epoch with the best validation accuracy is kept.
 
-    The references drop about half of the input features too (`input_dropout`).
+    The GCN and GAT of their authors drop about half of the input features too (`input_dropout`), and they end in a
+    convolution: with `head="convolution"` the last of the `num_layers` is the output, instead of a linear map after it.
 
     Example:
         >>> from dpmsnc.data.grids import grid_scattered

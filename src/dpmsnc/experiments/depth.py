@@ -77,7 +77,7 @@ def predict_seconds(model: Any, task: Task) -> float:
 def forward_seconds(model: GNN, task: Task) -> float:
     """A GNN keeps its answer and not its network; another of the same shape takes as long."""
     tensors = GraphTensors.of(task.graph, model.scaling)
-    shape = (model.hidden_channels, model.num_layers, model.dropout)
+    shape = (model.hidden_channels, model.num_layers, model.dropout, model.head)
     network = MeanField(model.backbone, tensors.num_features, task.num_classes, *shape)
     with torch.no_grad():
         return cpu_seconds(lambda: network(tensors).argmax(dim=-1))

@@ -1,4 +1,7 @@
-"""The mean-field network p_phi(y | G) = prod_i p_phi(y_i | G): a plain GNN classifier on any backbone."""
+"""The mean-field network p_phi(y | G) = prod_i p_phi(y_i | G): a plain GNN classifier on any backbone.
+
+Methods that feed it labels, in place of features (GMNN) or beside them (CLGNN), use the same network.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ class MeanField(nn.Module):
     """Backbone without time, and a head; it may read labels beside features.
 
     The head is a linear map after all convolutions, as the authors of DPM-SNC have it, or the last of the convolutions,
-    as in the GCN of Kipf and Welling.
+    as in the GCN of Kipf and Welling. Either way `num_layers` convolutions are passed.
     """
 
     def __init__(
@@ -33,6 +36,8 @@ class MeanField(nn.Module):
         super().__init__()
         kind = BACKBONES[backbone] if isinstance(backbone, str) else backbone
         convolves = head == "convolution"
+        if convolves and not kind.convolves_last:
+            raise InputError(f'{kind.__name__} ends in a linear map: leave head at "linear"')
         if convolves and num_layers < 2:
             raise InputError("a head that is a convolution is the last of two layers or more: set num_layers=2 or more")
         self.backbone = kind(in_channels, hidden_channels, num_layers - convolves, label_channels, dropout)
@@ -40,17 +45,25 @@ class MeanField(nn.Module):
             kind.last(hidden_channels, num_classes) if convolves else nn.Linear(hidden_channels, num_classes)
         )
 
-    def forward(self, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
-        """The logits (nodes, classes); a generator turns dropout on."""
-        return self.decode(self.encode(graph.x, graph), graph, generator=generator).squeeze(1)
+    def forward(
+        self,
+        graph: GraphTensors,
+        generator: torch.Generator | None = None,
+        x: Tensor | Operator | None = None,
+    ) -> Tensor:
+        """The logits (nodes, classes); a generator turns dropout on, `x` is read in place of the graph's features."""
+        return self.decode(self.encode(graph, x), graph, generator=generator).squeeze(1)
 
-    def encode(self, x: Tensor | Operator, graph: GraphTensors) -> Tensor:
+    def encode(self, graph: GraphTensors, x: Tensor | Operator | None = None) -> Tensor:
         """What the first layer makes of features, the graph's or others."""
-        return self.backbone.convs[0].encode(x, graph).unsqueeze(1)
+        return self.backbone.encode(graph, x)
 
     def decode(
         self, encoded: Tensor, graph: GraphTensors, y: Tensor | None = None, generator: torch.Generator | None = None
     ) -> Tensor:
-        """The logits (nodes, batch, classes), of a batch of label fields `y` of that shape where it reads labels."""
+        """The logits (nodes, batch, classes), of a batch of label fields `y` of that shape where it reads labels.
+
+        The backbone reads them; the head does not.
+        """
         h = self.backbone(encoded, graph, y, generator=generator)
         return self.head(self.head.encode(h, graph), None, graph) if isinstance(self.head, Conv) else self.head(h)

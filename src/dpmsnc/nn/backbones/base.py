@@ -110,6 +110,8 @@ class Backbone(nn.Module):
     goes_back: ClassVar[bool] = False
     """Whether `go_back` knows the way; else the gradient by the labels is left to autograd."""
     conv: ClassVar[type[Conv]]
+    convolves_last: ClassVar[bool] = True
+    """Whether a plain classifier may end in a convolution (`last`) instead of a linear map."""
 
     def __init__(
         self,
@@ -129,9 +131,12 @@ class Backbone(nn.Module):
         """A convolution that ends a plain classifier in place of a linear map."""
         return cls.conv(in_channels, 0, out_channels)
 
-    def encode(self, graph: GraphTensors) -> Tensor:
-        """All that depends on neither labels nor time: shaped (nodes, 1, channels) to meet a batch axis."""
-        return self.convs[0].encode(graph.x, graph).unsqueeze(1)
+    def encode(self, graph: GraphTensors, x: Tensor | Operator | None = None) -> Tensor:
+        """All that depends on neither labels nor time: shaped (nodes, 1, channels) to meet a batch axis.
+
+        `x` is read in place of the graph's features.
+        """
+        return self.convs[0].encode(graph.x if x is None else x, graph).unsqueeze(1)
 
     def forward(
         self,

@@ -74,7 +74,7 @@ class GAT(Backbone):
 
     @classmethod
     def last(cls, in_channels: int, out_channels: int) -> Conv:
-        """With a single head, as in the original."""
+        """With a single head, as in the original on Cora and Citeseer (on Pubmed it averages eight)."""
         return cls.conv(in_channels, 0, out_channels, max_heads=1)
 
     def leave(self, z: Tensor, generator: torch.Generator | None) -> Tensor:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from dpmsnc.errors import InputError
-from dpmsnc.nn.backbones.base import Additive, Backbone, Conv, multiply
+from dpmsnc.nn.backbones.base import Additive, Backbone, multiply
 from dpmsnc.nn.operator import GraphTensors, Operator
 from dpmsnc.nn.reach import Watch
 
@@ -50,6 +50,7 @@ class GCNII(Backbone):
     """Time is added in the input layer."""
 
     conv = Input
+    convolves_last = False
     adds_time: ClassVar[bool] = True
 
     def __init__(
@@ -64,10 +65,6 @@ class GCNII(Backbone):
             raise InputError(f"GCNII counts its input layer, so it needs num_layers of at least 2, got {num_layers}")
         super().__init__(in_channels, hidden_channels, 1, label_channels, dropout)
         self.convs.extend(GCN2Conv(hidden_channels, layer) for layer in range(1, num_layers))
-
-    @classmethod
-    def last(cls, in_channels: int, out_channels: int) -> Conv:
-        raise InputError('GCNII ends in a linear map: leave head at "linear"')
 
     def forward(
         self,

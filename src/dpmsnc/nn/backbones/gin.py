@@ -32,3 +32,4 @@ class GINConv(Conv):
 
 class GIN(Backbone):
     conv = GINConv
+    convolves_last = False  # its convolution holds a layer as wide as its output, here as narrow as the classes

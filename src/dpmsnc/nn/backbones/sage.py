@@ -52,3 +52,8 @@ class NormalizedSAGE(Backbone):
     """Outputs have unit length before the time and the activation, as the authors use it."""
 
     conv = NormalizedSAGEConv
+
+    @classmethod
+    def last(cls, in_channels: int, out_channels: int) -> Conv:
+        """Not normalised: logits of unit length could never be sure of anything."""
+        return SAGEConv(in_channels, 0, out_channels)
