@@ -17,7 +17,7 @@ from scipy.special import stdtr
 from dpmsnc.experiments.methods import method
 from dpmsnc.experiments.paper import SAME_METHOD, TABLES, Figure, paper_row, published
 from dpmsnc.experiments.run import Row
-from dpmsnc.experiments.store import Document
+from dpmsnc.experiments.store import Document, backbone_of
 from dpmsnc.experiments.table import MISSING, Table, percent, summary
 
 METRICS = {"accuracy": "accuracy", "subgraph_accuracy": "sub-acc"}
@@ -176,7 +176,7 @@ def all_lines(rows: Mapping[str, Row], paper: str | None) -> Iterator[Line]:
 
 def backbone(row: Row) -> str | None:
     """The network of a row; None for methods without one."""
-    return getattr(method(row.method).build(0, **row.settings), "backbone", None)
+    return backbone_of(method(row.method).build(0, **row.settings))
 
 
 def is_error(metric: str) -> bool:

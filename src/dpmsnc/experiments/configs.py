@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpmsnc.errors import InputError
-from dpmsnc.experiments.store import configuration, write_document
+from dpmsnc.experiments.store import backbone_of, configuration, write_document
 
 if TYPE_CHECKING:
     from dpmsnc.experiments.run import Experiment, Row
@@ -170,15 +170,11 @@ def _varying(experiment: Experiment) -> dict[Names, set[str]]:
     for row in experiment.rows.values():
         with suppress(InputError):  # it cannot be run here
             model = method(row.method).build(0, **row.settings)
-            models.setdefault((row.method, _backbone(model)), []).append(flat(configuration(model)))
+            models.setdefault((row.method, backbone_of(model)), []).append(flat(configuration(model)))
     return {
         name: {option for one in found for option in one if any(one[option] != other.get(option) for other in found)}
         for name, found in models.items()
     }
-
-
-def _backbone(model: Any) -> str | None:
-    return getattr(model, "backbone", None)
 
 
 def _by_dataset(
@@ -194,7 +190,7 @@ def _by_dataset(
         return {}  # the row cannot be run here, which is for others to say
     # what makes the row what it is stays, also where that is the default: a search knew nothing of the row
     before, after = flat(configuration(default)), flat(configuration(model))
-    backbone = _backbone(model)
+    backbone = backbone_of(model)
     fixed = set(row.settings) | varying[row.method, backbone]
     fixed |= {name for name, value in after.items() if value != before.get(name)}
     found: dict[str, Nested] = {}
@@ -217,9 +213,9 @@ def _searched(
     if path.is_file():
         return flat(read_config(path, row.method, backbone, dataset).settings)
     own = method(row.method).build(0)
-    path = folder / config_path(dataset, row.method, _backbone(own))
+    path = folder / config_path(dataset, row.method, backbone_of(own))
     if set(row.settings) != {"backbone"} or not path.is_file():
         return None
     own_defaults = flat(configuration(own))
-    settings = flat(read_config(path, row.method, _backbone(own), dataset).settings)
+    settings = flat(read_config(path, row.method, backbone_of(own), dataset).settings)
     return {name: value for name, value in settings.items() if defaults.get(name) == own_defaults.get(name)}

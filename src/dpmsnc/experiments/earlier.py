@@ -10,6 +10,7 @@ from dpmsnc.baselines.stack import MEMBERS, Stack
 from dpmsnc.errors import InputError
 from dpmsnc.experiments.configs import Nested, config_path, read_config
 from dpmsnc.experiments.methods import METHODS, method
+from dpmsnc.experiments.store import backbone_of
 from dpmsnc.options import BackboneName
 
 Start = tuple[str, Nested]
@@ -51,4 +52,4 @@ def earlier_settings(name: str, dataset: str, backbone: str | None, folder: Path
 
 def default_backbone(name: str) -> str | None:
     """Of a method; None where it has none."""
-    return getattr(method(name).build(0), "backbone", None)
+    return backbone_of(method(name).build(0))

@@ -14,7 +14,7 @@ from dpmsnc.errors import InputError
 from dpmsnc.experiments.configs import Nested, config_path, flat, nested
 from dpmsnc.experiments.methods import method
 from dpmsnc.experiments.spaces import SUGGESTIONS, Space, space
-from dpmsnc.experiments.store import configuration
+from dpmsnc.experiments.store import backbone_of, configuration
 
 FIRST_SEED = 100
 
@@ -49,7 +49,7 @@ class Search:
     def default(self, seed: int) -> Any:
         """The estimator with the method's defaults."""
         model = method(self.method).build(seed)
-        if self.backbone in (None, getattr(model, "backbone", None)):
+        if self.backbone in (None, backbone_of(model)):
             return model
         try:
             return method(self.method).build(seed, backbone=self.backbone)
@@ -59,7 +59,7 @@ class Search:
     @property
     def path(self) -> Path:
         """Of its result, relative to the folder of configurations."""
-        return config_path(self.dataset, self.method, getattr(self.default(0), "backbone", None))
+        return config_path(self.dataset, self.method, backbone_of(self.default(0)))
 
     @cached_property
     def space(self) -> Space:

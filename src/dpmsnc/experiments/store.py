@@ -161,7 +161,7 @@ def run_document(
         "dataset": dataset,
         "method": method,
         "method_version": method_version,
-        "backbone": getattr(model, "backbone", None),
+        "backbone": backbone_of(model),
         "seed": seed,
         "config": configuration(model),
         "metrics": metrics or {},
@@ -182,6 +182,11 @@ def configuration(model: Any) -> dict[str, Any]:
     if hasattr(model, "config"):
         return plain(model.config())
     return plain({name: value for name, value in vars(model).items() if not name.endswith("_")})
+
+
+def backbone_of(model: Any) -> str | None:
+    """The network of a classifier or a baseline; None where it has none."""
+    return getattr(model, "backbone", None)
 
 
 def largest_fall(accuracies: list[float]) -> float | None:

@@ -32,7 +32,7 @@ from dpmsnc.data import Task, load
 from dpmsnc.errors import InputError
 from dpmsnc.experiments.configs import Config
 from dpmsnc.experiments.search import Search
-from dpmsnc.experiments.store import Cost, versions
+from dpmsnc.experiments.store import Cost, backbone_of, versions
 from dpmsnc.experiments.trial import Visible, import_optuna, mean_score, prepared, validation_score, what_is_seen
 from dpmsnc.report import make_folder
 
@@ -203,7 +203,7 @@ def result(search: Search, finalists: Sequence[Finalist], trials: int) -> Config
     best = max(finalists, key=lambda finalist: (finalist.score, -finalist.trial.user_attrs["cpu_s"]))
     return Config(
         method=search.method,
-        backbone=getattr(search.default(0), "backbone", None),
+        backbone=backbone_of(search.default(0)),
         dataset=search.dataset,
         settings=search.settings(best.trial.params),
         validation_accuracy=round(best.score, 6),
