@@ -112,7 +112,8 @@ class Edges:
 
     def matrix(self, value: Tensor) -> Tensor:
         """The sparse matrix that has `value` on the edges; row i holds the edges into node i."""
-        return torch.sparse_csr_tensor(self.row_start, self.column, value, size=(self.num_nodes, self.num_nodes))
+        size = (self.num_nodes, self.num_nodes)
+        return torch.sparse_csr_tensor(self.row_start, self.column, value, size=size, check_invariants=False)
 
 
 def _selection(index: Tensor, num_nodes: int) -> sp.csr_array:
