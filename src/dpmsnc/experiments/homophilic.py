@@ -44,7 +44,7 @@ NOTES = (
     "that of dpm-snc comes on top. A stack fits a temperature and a weight a member, and on two sets the shares of the",
     "classes, to validation labels: a few numbers, but more than a choice. These sets are amazon_photo and",
     "amazon_computers, with 30 validation nodes of every class; training weighs those by the estimated shares, too.",
-    "correct-and-smooth (gcn): the gcn of this table, smoothed only; (mlp): corrected and smoothed.",
+    "correct-and-smooth (gcn): a gcn that ends in a linear map, smoothed only; (mlp): corrected and smoothed.",
     "masked-labels: the same network, training and progressive rounds as dpm-snc (gcn), without diffusion.",
 )
 
