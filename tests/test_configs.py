@@ -1,7 +1,7 @@
 """Configurations as files: how they come back, what they may say, and which cells of an experiment they reach."""
 
 import json
-import pickle
+import multiprocessing
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -158,7 +158,9 @@ def test_a_backbone_without_a_search_gets_what_was_found_with_the_method_s_own(t
 def test_configurations_reach_worker_processes(tmp_path):
     config(dataset="cora", settings={"training": {"learning_rate": 0.005}}).write(tmp_path)
     run = Run(configured(registry.find("cora"), tmp_path), "cora", "dpm-snc", 0)
-    sent = pickle.loads(pickle.dumps(run))
+    here, there = multiprocessing.Pipe()
+    here.send(run)
+    sent = there.recv()
     assert sent.build().training.learning_rate == 0.005 and sent.key == run.key
 
 
