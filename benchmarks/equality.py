@@ -23,7 +23,8 @@ class Unequal(Exception):
     """Reference and package disagree, so that their times must not be compared."""
 
 
-def check_train_step(problem: Problem) -> None:
+def check_train_step(problem: Problem) -> float:
+    """The largest difference of the loss and of any gradient, by their size."""
     problem = replace(problem, dropout=0.0, dtype=torch.float64)
     ours, reference = Ours(problem), Reference(problem)
     trainer = ours.recorded_trainer()
@@ -32,19 +33,21 @@ def check_train_step(problem: Problem) -> None:
     known = trainer.shown
     shown = [known and Shown(known.mask[:, k : k + 1], known.y[:, k]) for k in range(len(t))]
     loss = reference.descend(y_0.transpose(0, 1), t.tolist(), eps.transpose(0, 1), shown)
-    demand_close("loss", torch.tensor(trainer.loss), torch.tensor(loss))
+    differences = [demand_close("loss", torch.tensor(trainer.loss), torch.tensor(loss))]
     for name, (own, other) in gradients(ours.denoiser, reference.network).items():
-        demand_close(f"gradient of {name}", own, other)
+        differences.append(demand_close(f"gradient of {name}", own, other))
+    return max(differences)
 
 
-def check_sample(problem: Problem, steps: int | None = None) -> None:
-    """Of the whole reverse process, or of a shorter one with so many steps."""
+def check_sample(problem: Problem, steps: int | None = None) -> float:
+    """The share of nodes with the same class, of the whole reverse process or of a shorter one with so many steps."""
     own, other = both_samples(replace(problem, dtype=torch.float64), steps)
     demand_close("y of a sample", own, other)
     own, other = both_samples(problem, steps)
     same = (own.argmax(dim=-1) == other.argmax(dim=-1)).double().mean().item()
     if same < SAME_CLASS:
         raise Unequal(f"samples agree on {same:.4%} of the nodes in single precision")
+    return same
 
 
 def both_samples(problem: Problem, steps: int | None) -> tuple[Tensor, Tensor]:
@@ -64,8 +67,10 @@ def both_samples(problem: Problem, steps: int | None) -> tuple[Tensor, Tensor]:
     return own.transpose(0, 1), other
 
 
-def demand_close(what: str, own: Tensor, other: Tensor) -> None:
-    """Raise `Unequal` unless the largest difference is within the tolerance of the largest entry."""
+def demand_close(what: str, own: Tensor, other: Tensor) -> float:
+    """The largest difference by the largest entry; raise `Unequal` unless it is within the tolerance."""
     difference, size = (own - other).abs().max().item(), other.abs().max().item()
-    if not difference <= TOLERANCE * max(size, TOLERANCE):
+    relative = difference / max(size, TOLERANCE)
+    if not relative <= TOLERANCE:
         raise Unequal(f"{what}: package and reference differ by {difference:.2g} where the largest entry is {size:.2g}")
+    return relative

@@ -38,7 +38,7 @@ def small(backbone="gcn-improved", sparse=True, **settings):
 @pytest.mark.parametrize("amortised", [False, True])
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_both_take_the_same_training_step(backbone, amortised):
-    equality.check_train_step(small(backbone, amortised=amortised))
+    assert equality.check_train_step(small(backbone, amortised=amortised)) <= 1e-6
 
 
 @pytest.mark.parametrize("num_samples", [1, 3])
@@ -46,12 +46,12 @@ def test_both_take_the_same_training_step(backbone, amortised):
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_both_draw_the_same_samples(backbone, amortised, num_samples):
     steps = None if (backbone, num_samples) == ("gcn-improved", 1) else 10
-    equality.check_sample(small(backbone, amortised=amortised, num_samples=num_samples), steps)
+    assert equality.check_sample(small(backbone, amortised=amortised, num_samples=num_samples), steps) >= 0.999
 
 
 def test_both_make_the_same_few_step_prediction():
-    equality.check_sample(small(**FEW_STEPS))
-    equality.check_sample(small("gat", sparse=False, **FEW_STEPS))
+    assert equality.check_sample(small(**FEW_STEPS)) >= 0.999
+    assert equality.check_sample(small("gat", sparse=False, **FEW_STEPS)) >= 0.999
 
 
 def test_another_loss_is_noticed(monkeypatch):
