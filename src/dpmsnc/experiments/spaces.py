@@ -87,8 +87,7 @@ SETTINGS = {
 
 _NETWORK = {name: name for name in ("num_layers", "hidden_channels", "dropout", "scaling")}
 _OPTIMISER = {"learning_rate": "lr", "weight_decay": "weight_decay"}
-_DEEP = {**_NETWORK, **_OPTIMISER, "input_dropout": "input_dropout"}
-_GNN = {**_DEEP, "head": "head"}
+_GNN = {**_NETWORK, **_OPTIMISER, "input_dropout": "input_dropout", "head": "head"}
 _DIFFUSION = {
     **_NETWORK,
     **{
@@ -101,7 +100,7 @@ ARGUMENTS: dict[str, dict[str, str]] = {
     "masked-labels": _DIFFUSION,
     "gcn": _GNN,
     "gat": _GNN,
-    "gcnii": _DEEP,
+    "gcnii": _GNN,
     "sage": _GNN,
     "pta": {
         **_OPTIMISER,
