@@ -197,3 +197,14 @@ def test_reproduce_with_configurations_runs_and_stores_other_runs(tmp_path, monk
         assert ("settings from" in said) == bool(more) == ("gcn on grid_scattered\n" in said) and "sage" not in said
     assert fits == [(0, 0.01), (0, 0.005)]
     assert sorted(d["config"]["lr"] for d in Store(tmp_path / "results").all("trial")) == [0.005, 0.01]
+
+
+def test_a_variant_takes_the_configuration_of_what_it_varies_until_it_has_one(tmp_path):
+    config(dataset="cora", settings={"dropout": 0.2}).write(tmp_path)
+
+    def dropout():
+        return Run(configured(registry.EXPERIMENTS["homophilic"], tmp_path), "cora", "masked-labels", 0).build().dropout
+
+    assert dropout() == 0.2
+    config(method="masked-labels", dataset="cora", settings={"dropout": 0.7}).write(tmp_path)
+    assert dropout() == 0.7

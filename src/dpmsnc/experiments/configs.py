@@ -135,7 +135,7 @@ def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
 def configured(experiment: Experiment, folder: Path) -> Experiment:
     """The experiment with the configurations of `folder`, in every cell for which it has one.
 
-    Rows that only say their backbone may use that of the method's own backbone.
+    Rows that only say their backbone may use that of the method's own backbone, or of the method it is a variant of.
     """
     varying = _varying(experiment)
     rows = {
@@ -206,16 +206,22 @@ def _searched(
     row: Row, dataset: str, folder: Path, backbone: str | None, defaults: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """What a search found for a row, by dotted name: with its backbone or, if there was no such search and the backbone
-    is all that is particular about the row, with the method's own, as far as both have the same defaults."""
+    is all that is particular about the row, with the method's own or for the method it is a variant of; of these as
+    far as both have the same defaults."""
     from dpmsnc.experiments.methods import method
 
     path = folder / config_path(dataset, row.method, backbone)
     if path.is_file():
         return flat(read_config(path, row.method, backbone, dataset).settings)
-    own = method(row.method).build(0)
-    path = folder / config_path(dataset, row.method, backbone_of(own))
-    if set(row.settings) != {"backbone"} or not path.is_file():
+    if set(row.settings) - {"backbone"}:
         return None
-    own_defaults = flat(configuration(own))
-    settings = flat(read_config(path, row.method, backbone_of(own), dataset).settings)
-    return {name: value for name, value in settings.items() if defaults.get(name) == own_defaults.get(name)}
+    for name in filter(None, (row.method, method(row.method).like)):
+        own = method(name).build(0)
+        path = folder / config_path(dataset, name, backbone_of(own))
+        if path.is_file():
+            own_defaults = flat(configuration(own))
+            settings = flat(read_config(path, name, backbone_of(own), dataset).settings)
+            return {
+                option: value for option, value in settings.items() if defaults.get(option) == own_defaults.get(option)
+            }
+    return None

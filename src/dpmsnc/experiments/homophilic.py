@@ -45,7 +45,8 @@ NOTES = (
     "classes, to validation labels: a few numbers, but more than a choice. These sets are amazon_photo and",
     "amazon_computers, with 30 validation nodes of every class; training weighs those by the estimated shares, too.",
     "correct-and-smooth (gcn): a gcn that ends in a linear map, smoothed only; (mlp): corrected and smoothed.",
-    "masked-labels: the same network, training and progressive rounds as dpm-snc (gcn), without diffusion.",
+    "masked-labels: the same network, training and progressive rounds as dpm-snc (gcn), without diffusion; with its",
+    "settings on sets where it had no search of its own.",
 )
 
 

@@ -37,10 +37,14 @@ DEEP = ("gcnii", "gcnii-timeless")
 
 @dataclass(frozen=True)
 class Method:
-    """`build(seed, **settings)` gives the estimator, not yet fitted."""
+    """`build(seed, **settings)` gives the estimator, not yet fitted.
+
+    `like` names the method of which this is a variant: without a search of its own it takes what that one's found.
+    """
 
     build: Callable[..., Any]
     version: int = 1
+    like: str | None = None
 
 
 def _gnn(backbone: BackboneName, seed: int, **settings: Any) -> GNN:
@@ -88,7 +92,7 @@ METHODS: dict[str, Method] = {
     "clgnn": Method(partial(_seeded, CLGNN)),
     "grand": Method(partial(_seeded, GRAND)),
     "entropy": Method(partial(_seeded, EntropySharpening)),
-    "masked-labels": Method(partial(_classifier, MaskedLabels)),
+    "masked-labels": Method(partial(_classifier, MaskedLabels), like="dpm-snc"),
     "dpm-snc": Method(partial(_classifier, NodeClassifier)),
     "dpm-snc-paper": Method(_dpm_snc_paper),
 }
