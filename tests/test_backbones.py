@@ -226,3 +226,22 @@ def test_gat_attention_survives_scores_that_would_overflow():
     h = 1000 * torch.randn(20, 1, IN + LABELS)
     out = conv(conv.lift(h, conv.weight, tensors), None, tensors)
     torch.testing.assert_close(out[:, 0], reference(h[:, 0], edge_index), atol=1e-2, rtol=1e-4)
+
+
+def test_dropped_attention_is_the_attention_on_average_and_whole_when_predicting():
+    tensors, z = GraphTensors.of(random_graph()), torch.randn(20, 1, OUT)
+    conv = GATConv(IN, 0, OUT)
+    whole = conv.finish(z, tensors)
+    conv.dropout = 0.5
+    assert torch.equal(conv.finish(z, tensors), whole)
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.stack([conv.finish(z, tensors, generator) for _ in range(4000)])
+    assert not torch.equal(drawn[0], whole)
+    error = drawn.std(dim=0) / 4000**0.5
+    assert ((drawn.mean(dim=0) - whole).abs() < 5 * error + 1e-6).all()
+
+
+def test_attention_is_dropped_in_every_layer_of_the_gat_that_is_called_so():
+    for name, rate in (("gat", 0.0), ("gat-dropout", 0.3)):
+        backbone = BACKBONES[name](IN, OUT, 3, LABELS, dropout=0.3)
+        assert [conv.dropout for conv in (*backbone.convs, backbone.last(OUT, 2))] == [rate] * 4

@@ -171,3 +171,8 @@ def test_validation_labels_only_select_and_the_label_term_matters():
 def test_bad_settings_are_refused(settings):
     with pytest.raises(InputError, match=next(iter(settings))):
         fitted(clusters(), **settings)
+
+
+def test_attention_may_be_dropped():
+    whole, dropped = (fitted(clusters(), backbone=name, epochs=5).predict_proba() for name in ("gat", "gat-dropout"))
+    assert not np.allclose(whole, dropped)

@@ -103,3 +103,14 @@ def test_every_baseline_with_a_network_may_end_in_a_convolution(kind, options, b
     assert abs(found["linear"] - found["convolution"]).max() > 1e-6
     with pytest.raises(InputError, match="head"):
         kind(head="mean", **options).fit(task.graph, task.validation)
+
+
+@pytest.mark.parametrize("backbone", ["gat", "gat-dropout"])
+def test_the_head_drops_attention_in_training_where_the_backbone_does(backbone):
+    tensors = GraphTensors.of(random_graph())
+    network = MeanField(backbone, tensors.num_features, CLASSES, WIDTH, head="convolution")
+    h, generator = torch.ones(20, 1, WIDTH), torch.Generator().manual_seed(0)
+    network.backbone = torch.nn.Module()  # a field that no dropout has passed
+    network.backbone.forward = lambda encoded, *_, generator: h
+    drawn = [network.decode(h, tensors, generator=generator) for _ in range(2)]
+    assert torch.equal(*drawn) == (backbone == "gat")

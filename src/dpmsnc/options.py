@@ -13,7 +13,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from dpmsnc.errors import InputError
 
-BackboneName = Literal["gcn", "gcn-improved", "gat", "gcnii", "gcnii-timeless", "sage", "sage-normalized", "gin"]
+BackboneName = Literal[
+    "gcn", "gcn-improved", "gat", "gat-dropout", "gcnii", "gcnii-timeless", "sage", "sage-normalized", "gin"
+]
 HeadName = Literal["linear", "convolution"]
 ProcessName = Literal["gaussian", "blank"]
 ScalingName = Literal["unit", "rows", "binary", "raw"]

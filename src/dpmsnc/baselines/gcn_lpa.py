@@ -41,7 +41,7 @@ from dpmsnc.baselines.base import Baseline
 from dpmsnc.baselines.descent import descend
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.backbones.base import Backbone
-from dpmsnc.nn.backbones.gat import GAT, Edges, GATConv, attend
+from dpmsnc.nn.backbones.gat import GAT, DroppedGAT, Edges, GATConv, attend
 from dpmsnc.nn.backbones.gcn import GCN
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors, Operator, OperatorName
@@ -62,7 +62,7 @@ class GCNLPA(Baseline):
         (40, 2)
     """
 
-    backbone: Literal["gcn", "gat"] = "gcn"
+    backbone: Literal["gcn", "gat", "gat-dropout"] = "gcn"
     hidden_channels: int = 64
     num_layers: int = 2
     head: HeadName = "linear"
@@ -157,11 +157,17 @@ class WeightedGAT(GAT):
     conv = WeightedGATConv
 
 
+class WeightedDroppedGAT(DroppedGAT):
+    conv = WeightedGATConv
+
+
+WEIGHTED: dict[str, type[Backbone]] = {"gcn": GCN, "gat": WeightedGAT, "gat-dropout": WeightedDroppedGAT}
+
+
 def weighted_network(options: GCNLPA, graph: WeightedGraph, num_classes: int) -> MeanField:
     """A plain classifier for the weighted graph."""
-    kind: type[Backbone] = GCN if options.backbone == "gcn" else WeightedGAT
     shape = (options.hidden_channels, options.num_layers, options.dropout, options.head)
-    return MeanField(kind, graph.num_features, num_classes, *shape)
+    return MeanField(WEIGHTED[options.backbone], graph.num_features, num_classes, *shape)
 
 
 def arrived_labels(

@@ -79,7 +79,7 @@ def _dpm_snc_paper(seed: int, setting: str = "homophilic", steps: int | None = N
 
 METHODS: dict[str, Method] = {
     "gcn": Method(partial(_gnn, "gcn")),
-    "gat": Method(partial(_gnn, "gat")),
+    "gat": Method(partial(_gnn, "gat-dropout")),
     "gcnii": Method(partial(_gnn, "gcnii", num_layers=16)),
     "sage": Method(partial(_gnn, "sage")),
     "lp": Method(_lp),

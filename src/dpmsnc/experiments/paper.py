@@ -160,7 +160,7 @@ FIGURES: dict[Key, Figure] = {
     key: figure for name, printed in TABLES.items() for key, figure in printed.figures(name).items()
 }
 SAME_METHOD = {"dpm-snc-paper": "dpm-snc"}
-SAME_BACKBONE = {"gcn-improved": "gcn", "gcnii-timeless": "gcnii", "sage-normalized": "sage"}
+SAME_BACKBONE = {"gcn-improved": "gcn", "gat-dropout": "gat", "gcnii-timeless": "gcnii", "sage-normalized": "sage"}
 """Our names of what the paper calls by one name."""
 
 

@@ -42,7 +42,7 @@ class MeanField(nn.Module):
             raise InputError("a head that is a convolution is the last of two layers or more: set num_layers=2 or more")
         self.backbone = kind(in_channels, hidden_channels, num_layers - convolves, label_channels, dropout)
         self.head: nn.Module = (
-            kind.last(hidden_channels, num_classes) if convolves else nn.Linear(hidden_channels, num_classes)
+            self.backbone.last(hidden_channels, num_classes) if convolves else nn.Linear(hidden_channels, num_classes)
         )
 
     def forward(
@@ -66,4 +66,6 @@ class MeanField(nn.Module):
         The backbone reads them; the head does not.
         """
         h = self.backbone(encoded, graph, y, generator=generator)
-        return self.head(self.head.encode(h, graph), None, graph) if isinstance(self.head, Conv) else self.head(h)
+        if not isinstance(self.head, Conv):
+            return self.head(h)
+        return self.head(self.head.encode(h, graph), None, graph, generator=generator)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpmsnc.nn.backbones.base import Backbone
-from dpmsnc.nn.backbones.gat import GAT
+from dpmsnc.nn.backbones.gat import GAT, DroppedGAT
 from dpmsnc.nn.backbones.gcn import GCN, ImprovedGCN
 from dpmsnc.nn.backbones.gcnii import GCNII, TimelessGCNII
 from dpmsnc.nn.backbones.gin import GIN
@@ -13,6 +13,7 @@ BACKBONES: dict[str, type[Backbone]] = {
     "gcn": GCN,
     "gcn-improved": ImprovedGCN,
     "gat": GAT,
+    "gat-dropout": DroppedGAT,
     "gcnii": GCNII,
     "gcnii-timeless": TimelessGCNII,
     "sage": SAGE,

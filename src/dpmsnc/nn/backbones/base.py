@@ -43,11 +43,15 @@ class Conv(nn.Module):
         graph: GraphTensors,
         time: Tensor | None = None,
         reuse: bool = False,
+        generator: torch.Generator | None = None,
     ) -> Tensor:
-        """The layer's output plus `time` from the encoded h, which may be written over (`reuse`), and the labels."""
+        """The layer's output plus `time` from the encoded h, which may be written over (`reuse`), and the labels.
+
+        A generator turns dropout inside the layer on, where it has any.
+        """
         if spread is not None:
             encoded = combine(encoded, spread, self.label_weight, encoded.new_zeros(()), reuse)
-        z = self.finish(encoded, graph)
+        z = self.finish(encoded, graph, generator)
         return z if time is None else z.add_(time)
 
     @property
@@ -64,7 +68,7 @@ class Conv(nn.Module):
         """What of the labels arrives at each node."""
 
     @abstractmethod
-    def finish(self, z: Tensor, graph: GraphTensors) -> Tensor:
+    def finish(self, z: Tensor, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
         """What follows the linear part: attention, a second linear map. Always a new tensor."""
 
     def unlift(self, grad: Tensor, reach: Reach, layer: int) -> Tensor:
@@ -95,6 +99,7 @@ class Additive(Conv):
         graph: GraphTensors,
         time: Tensor | None = None,
         reuse: bool = False,
+        generator: torch.Generator | None = None,
     ) -> Tensor:
         shift = self.bias if time is None else self.bias + time
         return encoded + shift if spread is None else combine(encoded, spread, self.label_weight, shift, reuse)
@@ -126,10 +131,9 @@ class Backbone(nn.Module):
         widths = [in_channels, *[hidden_channels] * (num_layers - 1)]
         self.convs = nn.ModuleList(self.conv(width, label_channels, hidden_channels) for width in widths)
 
-    @classmethod
-    def last(cls, in_channels: int, out_channels: int) -> Conv:
+    def last(self, in_channels: int, out_channels: int) -> Conv:
         """A convolution that ends a plain classifier in place of a linear map."""
-        return cls.conv(in_channels, 0, out_channels)
+        return self.conv(in_channels, 0, out_channels)
 
     def encode(self, graph: GraphTensors, x: Tensor | Operator | None = None) -> Tensor:
         """All that depends on neither labels nor time: shaped (nodes, 1, channels) to meet a batch axis.
@@ -152,7 +156,7 @@ class Backbone(nn.Module):
         for layer, conv in enumerate(self.convs):
             if layer:
                 encoded = conv.encode(h, graph)  # type: ignore[has-type]  # noqa: F821
-            h = self.leave(conv(encoded, spread, graph, time, reuse=layer > 0), generator)
+            h = self.leave(conv(encoded, spread, graph, time, layer > 0, generator), generator)
             if watch is not None:
                 watch.see(layer, h)
         return h

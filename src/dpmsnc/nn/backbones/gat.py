@@ -3,7 +3,7 @@ r"""GAT (Velickovic et al. 2018): with z = H W split into heads, the new field o
     sum_j a_ij z_j + b,      a_ij = softmax_j LeakyReLU(<s, z_j> + <r, z_i>),      j a neighbour of i or i itself.
 
 The heads are concatenated in every layer, the last one too, as the authors of DPM-SNC do; only a convolution that is
-the head of a plain classifier has a single one.
+the head of a plain classifier has a single one. The original also drops entries of a_ij in training, which they do not.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ NEGATIVE_SLOPE = 0.2
 
 
 class GATConv(Conv):
+    dropout = 0.0
+    """Share of the attention that is dropped in training."""
+
     def __init__(self, in_channels: int, label_channels: int, out_channels: int, max_heads: int = MAX_HEADS) -> None:
         super().__init__(in_channels, label_channels, out_channels)
         self.heads = max(heads for heads in range(1, max_heads + 1) if out_channels % heads == 0)
@@ -41,10 +44,10 @@ class GATConv(Conv):
     def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
         return y
 
-    def finish(self, z: Tensor, graph: GraphTensors) -> Tensor:
+    def finish(self, z: Tensor, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
         edges = Edges.of(graph)
         nodes, batch, channels = z.shape
-        attention = edges.softmax(self.scores(z, graph))
+        attention = dropout(edges.softmax(self.scores(z, graph)), self.dropout, generator)
         mixed = attend(edges, attention, z.reshape(nodes, batch * self.heads, -1))
         return mixed.view(nodes, batch, channels) + self.bias
 
@@ -72,13 +75,33 @@ class GAT(Backbone):
 
     conv: ClassVar[type[GATConv]] = GATConv
 
-    @classmethod
-    def last(cls, in_channels: int, out_channels: int) -> Conv:
+    def last(self, in_channels: int, out_channels: int) -> GATConv:
         """With a single head, as in the original on Cora and Citeseer (on Pubmed it averages eight)."""
-        return cls.conv(in_channels, 0, out_channels, max_heads=1)
+        return self.conv(in_channels, 0, out_channels, max_heads=1)
 
     def leave(self, z: Tensor, generator: torch.Generator | None) -> Tensor:
         return dropout(nn.functional.elu(z, inplace=True), self.dropout, generator)
+
+
+class DroppedGAT(GAT):
+    """Attention is dropped at the rate of the hidden field."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int = 64,
+        num_layers: int = 2,
+        label_channels: int = 0,
+        dropout: float = 0.5,
+    ) -> None:
+        super().__init__(in_channels, hidden_channels, num_layers, label_channels, dropout)
+        for conv in self.convs:
+            conv.dropout = dropout
+
+    def last(self, in_channels: int, out_channels: int) -> GATConv:
+        conv = super().last(in_channels, out_channels)
+        conv.dropout = self.dropout
+        return conv
 
 
 class Edges:

@@ -26,7 +26,7 @@ class GINConv(Conv):
     def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
         return y + graph.operator("sum")(y)
 
-    def finish(self, z: Tensor, graph: GraphTensors) -> Tensor:
+    def finish(self, z: Tensor, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
         return self.second(torch.relu(z + self.bias))
 
 

@@ -33,7 +33,7 @@ class SAGEConv(Conv):
     def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
         return torch.cat([graph.operator("mean")(y), y], dim=-1)
 
-    def finish(self, z: Tensor, graph: GraphTensors) -> Tensor:
+    def finish(self, z: Tensor, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
         z = z + self.bias
         return nn.functional.normalize(z, dim=-1) if self.normalize else z
 
@@ -53,7 +53,6 @@ class NormalizedSAGE(Backbone):
 
     conv = NormalizedSAGEConv
 
-    @classmethod
-    def last(cls, in_channels: int, out_channels: int) -> Conv:
+    def last(self, in_channels: int, out_channels: int) -> Conv:
         """Not normalised: logits of unit length could never be sure of anything."""
         return SAGEConv(in_channels, 0, out_channels)
