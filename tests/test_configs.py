@@ -51,6 +51,8 @@ def test_a_configuration_comes_back_as_an_estimator(tmp_path):
     assert clf.config() == expected.config() and clf.training == expected.training
     assert [p.name for p in path.parent.iterdir()] == [path.name]
     assert config_path("cora", "pta", None) == Path("cora/pta.json")
+    assert config_path("cora", "gat", "gat-dropout") == Path("cora/gat-dropout.json")
+    assert config_path("cora", "gcn-lpa", "gcn") == Path("cora/gcn-lpa-gcn.json")
 
 
 @pytest.mark.parametrize(

@@ -323,6 +323,6 @@ def test_a_report_of_nothing_is_not_written(tmp_path, capsys):
 
 def test_the_new_networks_are_built_by_name():
     assert [methods.method(name).build(3).backbone for name in ("gcn", "gat", "gcnii", "sage")] == [
-        "gcn", "gat", "gcnii", "sage"
+        "gcn", "gat-dropout", "gcnii", "sage"
     ]  # fmt: skip
     assert methods.method("gat").build(3, epochs=7).epochs == 7

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpmsnc.errors import InputError
-from dpmsnc.experiments.paper import paper_row
 from dpmsnc.experiments.store import backbone_of, configuration, write_document
 
 if TYPE_CHECKING:
@@ -72,8 +71,9 @@ def read_config(path: Path, method: str, backbone: str | None = None, dataset: s
 
 def config_path(dataset: str, method: str, backbone: str | None) -> Path:
     """Where a configuration lies, relative to the folder of all; a method named after its backbone is named once."""
-    named_once = backbone is None or paper_row(method, backbone) == (method, method)
-    return Path(dataset, method if named_once else f"{method}-{backbone}").with_suffix(".json")
+    if backbone is None or f"{backbone}-".startswith(f"{method}-"):
+        return Path(dataset, backbone or method).with_suffix(".json")
+    return Path(dataset, f"{method}-{backbone}").with_suffix(".json")
 
 
 def overridden(model: Estimator, settings: Nested) -> Estimator:
