@@ -16,6 +16,7 @@ from dpmsnc.cli_fit import StartName
 from dpmsnc.data import grid_scattered
 from dpmsnc.experiments import registry
 from dpmsnc.experiments.configs import Config, config_path, configured, overridden, read_config
+from dpmsnc.experiments.earlier import earlier_settings
 from dpmsnc.experiments.run import Experiment, Row, Run
 from dpmsnc.experiments.search import Search
 from dpmsnc.experiments.store import Store
@@ -52,6 +53,7 @@ def test_a_configuration_comes_back_as_an_estimator(tmp_path):
     assert [p.name for p in path.parent.iterdir()] == [path.name]
     assert config_path("cora", "pta", None) == Path("cora/pta.json")
     assert config_path("cora", "gat", "gat-dropout") == Path("cora/gat-dropout.json")
+    assert config_path("cora", "gcn", "gcnii") == Path("cora/gcn-gcnii.json")
     assert config_path("cora", "gcn-lpa", "gcn") == Path("cora/gcn-lpa-gcn.json")
 
 
@@ -208,5 +210,7 @@ def test_a_variant_takes_the_configuration_of_what_it_varies_until_it_has_one(tm
         return Run(configured(registry.EXPERIMENTS["homophilic"], tmp_path), "cora", "masked-labels", 0).build().dropout
 
     assert dropout() == 0.2
+    assert earlier_settings("masked-labels", "cora", None, tmp_path) == ({"dropout": 0.2},)
+    assert earlier_settings("masked-labels", "citeseer", None, tmp_path) == ()
     config(method="masked-labels", dataset="cora", settings={"dropout": 0.7}).write(tmp_path)
     assert dropout() == 0.7

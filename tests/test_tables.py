@@ -141,6 +141,8 @@ def test_json_has_a_record_per_line_and_metric(results, capsys):
     dpm = found["cora", "dpm-snc", "gat", "accuracy"]
     assert (dpm["mean"], dpm["seeds"], dpm["last_mean"]) == (85.5, 2, 84.0)
     assert (dpm["paper_mean"], dpm["paper_std"]) == (83.8, 0.7) and dpm["std"] == pytest.approx(0.7071)
+    assert found["cora", "gmnn", "gat-dropout", "accuracy"]["paper_mean"] == 82.3
+    assert found["cora", "dpm-snc", "gcnii-timeless", "accuracy"]["paper_mean"] == 85.3
     nothing = found["pubmed", "lp", None, "subgraph_accuracy"]
     assert (nothing["mean"], nothing["seeds"], nothing["paper_mean"]) == (None, 0, 45.7)
 

@@ -16,7 +16,7 @@ Prediction is by Z; the second term only shapes the edges.
          learned; their T is not normalised at all;
     gat  the attention of every head is softmax_j(e_ij + w_ij), and b = 0, so that at w = 0 it is a GAT. The authors of
          DPM-SNC pass w in a way that their GAT ignores; here the labels do act on the attention. The A* of T alone
-         may be symmetric.
+         may be symmetric, and where attention is dropped ("gat-dropout") it is whole.
 
 Since w decays towards 0, edges that no label tells anything about stay as they were. A node's own label comes back to
 it through its self-loop and along walks there and back, so T_i can be made right by holding on to y_i; with

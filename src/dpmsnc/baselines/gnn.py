@@ -25,6 +25,7 @@ class GNN(Baseline):
 
     The GCN and GAT of their authors drop about half of the input features too (`input_dropout`), and they end in a
     convolution: with `head="convolution"` the last of the `num_layers` is the output, instead of a linear map after it.
+    Their GAT also drops attention, which is the backbone "gat-dropout".
 
     Example:
         >>> from dpmsnc.data.grids import grid_scattered

@@ -42,8 +42,8 @@ class Line:
 
     @property
     def name(self) -> str:
-        """The label, without the backbone that it may end with."""
-        return self.label.removesuffix(f" ({self.backbone})")
+        """The label, without the backbone that it may end with, by whichever name."""
+        return self.label.removesuffix(f" ({paper_row(self.method, self.backbone)[1]})")
 
 
 @dataclass(frozen=True)

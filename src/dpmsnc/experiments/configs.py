@@ -1,9 +1,9 @@
 """Configurations as files: what a search found for a method on a data set, to be fitted and reproduced with.
 
-A file `<folder>/<dataset>/<method>[-<backbone>].json` holds the settings in which the configuration differs from the
+A file in `<folder>/<dataset>/`, named by `config_path`, holds the settings in which the configuration differs from the
 method's defaults, in groups like the constructor's, and what they scored on validation nodes. Settings are handled as
 nested plain values here, or flat, with a dot between the group and the name. A backbone for which there was no search
-gets what was found with the method's own backbone.
+gets what was found with the method's own backbone, and masked-labels what was found for dpm-snc.
 """
 
 from __future__ import annotations
@@ -70,10 +70,13 @@ def read_config(path: Path, method: str, backbone: str | None = None, dataset: s
 
 
 def config_path(dataset: str, method: str, backbone: str | None) -> Path:
-    """Where a configuration lies, relative to the folder of all; a method named after its backbone is named once."""
-    if backbone is None or f"{backbone}-".startswith(f"{method}-"):
-        return Path(dataset, backbone or method).with_suffix(".json")
-    return Path(dataset, f"{method}-{backbone}").with_suffix(".json")
+    """Where a configuration lies, relative to the folder of all: `<method>-<backbone>`, or the backbone alone where the
+    method is that network, or a variant of it (`gcn`, `gat-dropout`)."""
+    if backbone is None:
+        name = method
+    else:
+        name = backbone if f"{backbone}-".startswith(f"{method}-") else f"{method}-{backbone}"
+    return Path(dataset, name).with_suffix(".json")
 
 
 def overridden(model: Estimator, settings: Nested) -> Estimator:
@@ -137,7 +140,8 @@ def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
 def configured(experiment: Experiment, folder: Path) -> Experiment:
     """The experiment with the configurations of `folder`, in every cell for which it has one.
 
-    Rows that only say their backbone may use that of the method's own backbone, or of the method it is a variant of.
+    Rows that only say their backbone may use that of the method's own backbone, or of the method of which theirs is a
+    variant (`Method.like`).
     """
     varying = _varying(experiment)
     rows = {
@@ -208,8 +212,8 @@ def _searched(
     row: Row, dataset: str, folder: Path, backbone: str | None, defaults: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """What a search found for a row, by dotted name: with its backbone or, if there was no such search and the backbone
-    is all that is particular about the row, with the method's own or for the method it is a variant of; of these as
-    far as both have the same defaults."""
+    is all that is particular about the row, with the method's own; else with the own backbone of the method of which
+    it is a variant. What was found elsewhere counts as far as both have the same defaults."""
     from dpmsnc.experiments.methods import method
 
     path = folder / config_path(dataset, row.method, backbone)

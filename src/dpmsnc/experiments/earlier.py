@@ -38,16 +38,22 @@ def searched_start(name: str, dataset: str, folder: Path, members: Sequence[str]
 
 
 def earlier_settings(name: str, dataset: str, backbone: str | None, folder: Path) -> tuple[Nested, ...]:
-    """What was found for a method elsewhere: with other backbones on this data set, then with this one on others."""
+    """What was found for a method elsewhere: with other backbones on this data set, then with this one on others.
+
+    What was found for the method of which it is a variant, and what it would take without a search, comes first.
+    """
     own = backbone or default_backbone(name)
     others = [other for other in BACKBONES if own is not None and other != own]
     datasets = sorted(path.name for path in folder.glob("*") if path.is_dir() and path.name != dataset)
-    found = []
-    for where, network in (*((dataset, other) for other in others), *((other, own) for other in datasets)):
-        path = folder / config_path(where, name, network)
-        if path.is_file():
-            found.append(read_config(path, name, network, where).settings)
-    return tuple(found)
+    places = [(dataset, name, other) for other in others] + [(other, name, own) for other in datasets]
+    if like := method(name).like:
+        places = [(dataset, like, own), *places]
+    paths = {folder / config_path(*place): place for place in places}
+    return tuple(
+        read_config(path, who, network, where).settings
+        for path, (where, who, network) in paths.items()
+        if path.is_file()
+    )
 
 
 def default_backbone(name: str) -> str | None:

@@ -20,6 +20,7 @@ BACKBONES: dict[str, BackboneName] = {"gcn": "gcn", "gat": "gat", "gcnii": "gcni
 """Of dpm-snc; the authors' GCNII is not told the time either."""
 STRUCTURED = ("gcn-lpa", "gmnn", "g3nn", "clgnn", "entropy")
 STRUCTURED_ON: dict[str, BackboneName] = {"gcn": "gcn", "gat": "gat-dropout"}
+"""Of baselines, whose GAT drops attention as the plain one and the original do."""
 ROWS = {
     **{name: Row(name) for name in PLAIN},
     "appnp": Row("appnp"),
@@ -51,8 +52,8 @@ NOTES = (
     "classes, to validation labels: a few numbers, but more than a choice. These sets are amazon_photo and",
     "amazon_computers, with 30 validation nodes of every class; training weighs those by the estimated shares, too.",
     "correct-and-smooth (gcn): a gcn that ends in a linear map, smoothed only; (mlp): corrected and smoothed.",
-    "masked-labels: the same network, training and progressive rounds as dpm-snc (gcn), without diffusion; with its",
-    "settings on sets where it had no search of its own.",
+    "masked-labels: the same network, training and progressive rounds as dpm-snc (gcn), without diffusion; with the",
+    "settings of dpm-snc on sets where masked-labels had no search.",
 )
 
 

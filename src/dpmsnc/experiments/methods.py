@@ -39,7 +39,7 @@ DEEP = ("gcnii", "gcnii-timeless")
 class Method:
     """`build(seed, **settings)` gives the estimator, not yet fitted.
 
-    `like` names the method of which this is a variant: without a search of its own it takes what that one's found.
+    `like` names the method of which this is a variant: without a search of its own it takes what was found for that.
     """
 
     build: Callable[..., Any]
@@ -79,7 +79,7 @@ def _dpm_snc_paper(seed: int, setting: str = "homophilic", steps: int | None = N
 
 METHODS: dict[str, Method] = {
     "gcn": Method(partial(_gnn, "gcn")),
-    "gat": Method(partial(_gnn, "gat-dropout")),
+    "gat": Method(partial(_gnn, "gat-dropout")),  # attention is dropped, as in the original
     "gcnii": Method(partial(_gnn, "gcnii", num_layers=16)),
     "sage": Method(partial(_gnn, "sage")),
     "lp": Method(_lp),

@@ -54,7 +54,7 @@ class Search:
         try:
             return method(self.method).build(seed, backbone=self.backbone)
         except TypeError as error:
-            raise InputError(f"{self.method} does not take another backbone") from error
+            raise InputError(f"{self.method} does not take another backbone than {backbone_of(model)}") from error
 
     @property
     def path(self) -> Path:

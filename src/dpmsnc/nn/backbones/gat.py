@@ -3,7 +3,7 @@ r"""GAT (Velickovic et al. 2018): with z = H W split into heads, the new field o
     sum_j a_ij z_j + b,      a_ij = softmax_j LeakyReLU(<s, z_j> + <r, z_i>),      j a neighbour of i or i itself.
 
 The heads are concatenated in every layer, the last one too, as the authors of DPM-SNC do; only a convolution that is
-the head of a plain classifier has a single one. The original also drops entries of a_ij in training, which they do not.
+the head of a plain classifier has a single one. The original also drops entries of a_ij in training (`DroppedGAT`).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class GAT(Backbone):
 
 
 class DroppedGAT(GAT):
-    """Attention is dropped at the rate of the hidden field."""
+    """Attention is dropped too, at the rate of the hidden field."""
 
     def __init__(
         self,
