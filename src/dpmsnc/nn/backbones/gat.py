@@ -86,17 +86,10 @@ class GAT(Backbone):
 class DroppedGAT(GAT):
     """Attention is dropped too, at the rate of the hidden field."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int = 64,
-        num_layers: int = 2,
-        label_channels: int = 0,
-        dropout: float = 0.5,
-    ) -> None:
-        super().__init__(in_channels, hidden_channels, num_layers, label_channels, dropout)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         for conv in self.convs:
-            conv.dropout = dropout
+            conv.dropout = self.dropout
 
     def last(self, in_channels: int, out_channels: int) -> GATConv:
         conv = super().last(in_channels, out_channels)
