@@ -9,6 +9,8 @@ from dpmsnc.baselines.stack import MEMBERS, calibrated, mixture, reweighted
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import grid_scattered
 from dpmsnc.errors import InputError
+from dpmsnc.experiments.methods import METHODS
+from dpmsnc.experiments.store import configuration
 
 SHORT = {"gcn": {"epochs": 5}, "g3nn": {"epochs": 5}}
 
@@ -145,6 +147,11 @@ def test_bad_members_are_refused(task, members, words):
 
 def test_every_member_takes_a_seed():
     assert all(build(seed=7).seed == 7 for build in MEMBERS.values())
+
+
+def test_members_are_the_methods_of_the_tables():
+    for name in ("gcn", "gat", "sage"):
+        assert configuration(MEMBERS[name](seed=7)) == configuration(METHODS[name].build(7))
 
 
 def test_by_default_it_mixes_the_three_that_start_best(task, monkeypatch):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dpmsnc.experiments.store import Cost
     from dpmsnc.graph import Graph
 
-StartName = Literal["gnn", "pta", "grand", "g3nn", "gmnn", "gcn", "sage", "stack", "lp", "uniform"]
+StartName = Literal["gnn", "pta", "grand", "g3nn", "gmnn", "gcn", "gat", "sage", "stack", "lp", "uniform"]
 SettingName = Literal["synthetic", "homophilic", "heterophilic", "inductive", "reasoning"]
 
 

@@ -50,6 +50,7 @@ MEMBERS: dict[str, Callable[..., Baseline]] = {
     "g3nn": G3NN,
     "gmnn": GMNN,
     "gcn": GNN,
+    "gat": partial(GNN, "gat-dropout"),
     "sage": partial(GNN, "sage"),
 }
 SHARPEST = 20.0
