@@ -9,7 +9,7 @@ from dpmsnc import InputError, NodeClassifier
 from dpmsnc.baselines.start import make_start
 from dpmsnc.cli import main
 from dpmsnc.experiments import methods, spaces, tuning
-from dpmsnc.experiments.configs import Config, flat, nested, overridden
+from dpmsnc.experiments.configs import Config, flat, nested, overridden, read_config
 from dpmsnc.experiments.earlier import searched_start
 from dpmsnc.experiments.methods import Method
 from dpmsnc.experiments.search import Search
@@ -49,6 +49,42 @@ def test_a_convolution_at_the_end_is_searched_only_where_it_can_be(method, datas
     for layers, head in itertools.product(search.space["num_layers"], search.space.get("head", ["linear"])):
         MeanField(search.default(0).backbone, 4, 3, num_layers=layers, head=head)
     assert ("head" in search.space) == (dataset == "cora" and backbone is None)
+
+
+def test_what_is_fixed_is_not_searched_and_stays():
+    free = Search("dpm-snc", "cora")
+    search = replace(free, fixed={"scaling": "binary", "training": {"steps": 7, "unlabelled_weight": 10.0}})
+    assert set(free.space) - set(search.space) == {"scaling", "training.steps", "training.unlabelled_weight"}
+    assert search.name != free.name and search.path == free.path
+    for chosen in search.first:
+        model = overridden(search.default(0), search.settings(chosen))
+        assert (model.scaling, model.training.steps, model.training.unlabelled_weight) == ("binary", 7, 10.0)
+    assert search.settings(search.first[0]) == search.fixed
+    assert len({tuple(chosen.items()) for chosen in search.first}) == len(search.first) > 2
+
+
+@pytest.mark.parametrize(
+    ("fix", "words"),
+    [
+        ("scaling", "takes name=value"),
+        ("=3", "takes name=value"),
+        ("seed=3", "--seeds"),
+        ("backbone=gat", "--backbone"),
+        ("width=3", "does not take the settings"),
+        ("lr.rate=3", "does not take the settings"),
+    ],
+)
+def test_what_cannot_be_fixed_is_refused(fix, words, capsys, tmp_path):
+    folders = ["--results", str(tmp_path), "--out", str(tmp_path)]
+    assert main(["tune", "gcn", "--dataset", "grid_scattered", "--trials", "1", *folders, "--fix", fix]) == 2
+    assert words in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+def test_a_configuration_holds_what_was_fixed(tmp_path):
+    folders = ["--results", str(tmp_path), "--out", str(tmp_path)]
+    fix = ["--fix", "epochs=2", "dropout=0"]
+    assert main(["tune", "gcn", "--dataset", "grid_scattered", "--trials", "1", *folders, *fix]) == 0
+    assert read_config(tmp_path / "grid_scattered" / "gcn.json", "gcn").settings == {"epochs": 2, "dropout": 0}
 
 
 def test_the_paper_s_ranges_are_searched_whole():

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tyro
 
@@ -29,6 +32,8 @@ class Tune:
     """Whom to stack where the start is a stack, for example pta grand gmnn; by default the stack's own members."""
     repeats: int = 1
     """How often a stack fits each member, with other seeds."""
+    fix: tuple[str, ...] = ()
+    """Settings that are not searched for, as name=value: for example scaling=binary training.steps=500."""
     trials: int = 20
     """Trials to finish in all; those of an earlier call count."""
     seeds: str = "100"
@@ -59,7 +64,36 @@ class Tune:
             start = searched_start(self.start, self.dataset, self.out, self.members, self.repeats)
         earlier = earlier_settings(self.method, self.dataset, self.backbone, self.out)
         search = Search(
-            self.method, self.dataset, self.backbone, seeds, final_seeds, self.seed, start=start, earlier=earlier
+            self.method,
+            self.dataset,
+            self.backbone,
+            seeds,
+            final_seeds,
+            self.seed,
+            start=start,
+            earlier=earlier,
+            fixed=parse_settings(self.fix),
         )
         tune(search, self.trials, self.results, self.out)
         return 0
+
+
+def parse_settings(words: Sequence[str]) -> dict[str, Any]:
+    """Settings in groups, from name=value each; a value that is no JSON is a string.
+
+    Example:
+        >>> parse_settings(["scaling=binary", "training.steps=500"])
+        {'scaling': 'binary', 'training': {'steps': 500}}
+    """
+    from dpmsnc.experiments.configs import nested
+
+    found = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not name or not equals:
+            raise InputError(f"--fix takes name=value, for example scaling=binary, not {word!r}")
+        try:
+            found[name] = json.loads(value)
+        except json.JSONDecodeError:
+            found[name] = value
+    return nested(found)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.errors import InputError
-from dpmsnc.experiments.configs import Nested, config_path, flat, nested
+from dpmsnc.experiments.configs import Nested, config_path, flat, nested, overridden
 from dpmsnc.experiments.methods import method
 from dpmsnc.experiments.spaces import SUGGESTIONS, Space, space
 from dpmsnc.experiments.store import backbone_of, configuration
 
 FIRST_SEED = 100
+NOT_FIXED = {"seed": "--seeds", "start": "--start", "backbone": "--backbone"}
+"""Settings that a search has another option for."""
 
 
 @dataclass(frozen=True)
@@ -37,24 +39,29 @@ class Search:
     """Who fills the first buffer in all trials, with settings; by default the method's own."""
     earlier: tuple[Nested, ...] = ()
     """Settings that earlier searches found for the method elsewhere."""
+    fixed: Nested = field(default_factory=dict)
+    """Settings that all trials have, in place of the method's defaults."""
 
     def __post_init__(self) -> None:
         if not self.seeds or min(self.seeds + self.final_seeds) < FIRST_SEED:
             raise InputError(f"seeds below {FIRST_SEED} are reported in tables; tune on {FIRST_SEED} and up")
         if twice := set(self.seeds) & set(self.final_seeds):
             raise InputError(f"seed {min(twice)} is among the seeds of all trials; final seeds are others")
+        for name, instead in NOT_FIXED.items():
+            if name in self.fixed:
+                raise InputError(f"{name} is not a setting to fix; there is {instead} for it")
         if self.start is not None and not isinstance(self.default(0), NodeClassifier):
             raise InputError(f"{self.method} has no start; only dpm-snc and masked-labels do")
 
     def default(self, seed: int) -> Any:
-        """The estimator with the method's defaults."""
+        """The estimator with the method's defaults, but for what is fixed."""
         model = method(self.method).build(seed)
-        if self.backbone in (None, backbone_of(model)):
-            return model
-        try:
-            return method(self.method).build(seed, backbone=self.backbone)
-        except TypeError as error:
-            raise InputError(f"{self.method} does not take another backbone than {backbone_of(model)}") from error
+        if self.backbone not in (None, backbone_of(model)):
+            try:
+                model = method(self.method).build(seed, backbone=self.backbone)
+            except TypeError as error:
+                raise InputError(f"{self.method} does not take another backbone than {backbone_of(model)}") from error
+        return overridden(model, self.fixed)
 
     @property
     def path(self) -> Path:
@@ -63,7 +70,8 @@ class Search:
 
     @cached_property
     def space(self) -> Space:
-        return space(self.method, self.dataset, self.default(0))
+        varied = space(self.method, self.dataset, self.default(0))
+        return {name: choices for name, choices in varied.items() if name not in flat(self.fixed)}
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
@@ -75,7 +83,9 @@ class Search:
     def first(self) -> list[dict[str, Any]]:
         """The trials that are not drawn."""
         first: list[dict[str, Any]] = []
-        suggested = [s for s in SUGGESTIONS.get(self.method, ()) if s.items() <= self.chosen(s).items()]
+        fixed = flat(self.fixed)
+        free = [{name: s[name] for name in s if name not in fixed} for s in SUGGESTIONS.get(self.method, ())]
+        suggested = [s for s in free if s.items() <= self.chosen(s).items()]
         for trial in (self.defaults, *map(self.chosen, (*self.earlier, *suggested))):
             if trial not in first:
                 first.append(trial)
@@ -95,8 +105,8 @@ class Search:
         return ", ".join(f"{name}={value}" for name, value in self.changed(chosen).items()) or "defaults"
 
     def settings(self, chosen: dict[str, Any]) -> dict[str, Any]:
-        """What was chosen otherwise than by default, in groups, and the start."""
-        return nested(self.changed(chosen)) | self._start
+        """What was fixed or chosen otherwise than by default, in groups, and the start."""
+        return nested(flat(self.fixed) | self.changed(chosen)) | self._start
 
     @property
     def _start(self) -> dict[str, Any]:
