@@ -8,6 +8,7 @@ import pytest
 from dpmsnc import InputError, NodeClassifier
 from dpmsnc.baselines.start import make_start
 from dpmsnc.cli import main
+from dpmsnc.cli_tune import parse_settings
 from dpmsnc.experiments import methods, spaces, tuning
 from dpmsnc.experiments.configs import Config, flat, nested, overridden, read_config
 from dpmsnc.experiments.earlier import searched_start
@@ -60,31 +61,62 @@ def test_what_is_fixed_is_not_searched_and_stays():
         model = overridden(search.default(0), search.settings(chosen))
         assert (model.scaling, model.training.steps, model.training.unlabelled_weight) == ("binary", 7, 10.0)
     assert search.settings(search.first[0]) == search.fixed
-    assert len({tuple(chosen.items()) for chosen in search.first}) == len(search.first) > 2
+    assert len(search.first) > 2
+
+
+def test_what_is_fixed_wins_over_what_was_found_elsewhere():
+    earlier = ({"scaling": "rows", "dropout": 0.2},)
+    search = Search("gcn", "cora", earlier=earlier, fixed={"scaling": "binary", "epochs": 7})
+    assert search.settings(search.first[1]) == {"scaling": "binary", "epochs": 7, "dropout": 0.2}
+    assert search.name == replace(search, fixed={"epochs": 7, "scaling": "binary"}).name
+    free = Search("gcn", "cora")
+    assert replace(free, fixed={"evaluate_every": 10}).name == free.name  # the default, and never varied
+    assert replace(free, fixed={"scaling": "unit"}).name != free.name
+
+
+def test_a_fixed_convolution_at_the_end_has_two_layers():
+    search = Search("gcn", "grid_scattered", fixed={"head": "convolution"})
+    assert search.space["num_layers"] == (2,)
 
 
 @pytest.mark.parametrize(
     ("fix", "words"),
     [
-        ("scaling", "takes name=value"),
-        ("=3", "takes name=value"),
-        ("seed=3", "--seeds"),
-        ("backbone=gat", "--backbone"),
-        ("width=3", "does not take the settings"),
-        ("lr.rate=3", "does not take the settings"),
+        (["scaling"], "takes name=value"),
+        (["=3"], "takes name=value"),
+        (["seed=3"], "--seeds"),
+        (["start=pta"], "--start"),
+        (["backbone=gat"], "--backbone"),
+        (["width=3"], "gcn has no setting width to fix; it has"),
+        (["lr.rate=3"], "gcn has no setting lr.rate"),
+        (["lr=[1, 2]"], "lr cannot be"),
+        (["lr=.5"], "lr cannot be '.5'"),
+        (["lr=NaN"], "lr cannot be nan"),
+        (["epochs=2.5"], "epochs cannot be 2.5"),
+        (["epochs=true"], "epochs cannot be True"),
+        (["lr=0.1", "lr=0.2"], "says twice what lr is"),
+        (["lr=3", "lr.rate=3"], "contradicts itself"),
     ],
 )
 def test_what_cannot_be_fixed_is_refused(fix, words, capsys, tmp_path):
     folders = ["--results", str(tmp_path), "--out", str(tmp_path)]
-    assert main(["tune", "gcn", "--dataset", "grid_scattered", "--trials", "1", *folders, "--fix", fix]) == 2
+    words_given = [word for setting in fix for word in ("--fix", setting)]
+    assert main(["tune", "gcn", "--dataset", "grid_scattered", "--trials", "1", *folders, *words_given]) == 2
     assert words in capsys.readouterr().err and not list(tmp_path.iterdir())
 
 
 def test_a_configuration_holds_what_was_fixed(tmp_path):
     folders = ["--results", str(tmp_path), "--out", str(tmp_path)]
-    fix = ["--fix", "epochs=2", "dropout=0"]
+    fix = ["--fix", "epochs=2", "--fix", "dropout=0"]
     assert main(["tune", "gcn", "--dataset", "grid_scattered", "--trials", "1", *folders, *fix]) == 0
-    assert read_config(tmp_path / "grid_scattered" / "gcn.json", "gcn").settings == {"epochs": 2, "dropout": 0}
+    config = read_config(tmp_path / "grid_scattered" / "gcn.json", "gcn")
+    assert config.settings == {"epochs": 2, "dropout": 0} and config.fixed == ["epochs", "dropout"]
+
+
+def test_a_boolean_is_fixed_as_json():
+    assert parse_settings(["clamp=true"]) == {"clamp": True}
+    with pytest.raises(InputError, match="clamp cannot be 'True'"):
+        Search("lp", "cora", fixed=parse_settings(["clamp=True"]))
 
 
 def test_the_paper_s_ranges_are_searched_whole():

@@ -52,8 +52,8 @@ class NodeClassifier:
     Args:
         backbone: The graph network inside the denoiser.
         start: Who fills the first buffer: "pta", "gnn" (the same backbone, plain), "grand", "g3nn", "gmnn", "gcn",
-            "gat", "sage", "stack" (a mixture), "lp", "uniform"; a name and settings, as in ("lp", {"alpha": .1});
-            or an object with `fit(graph, validation=...)` and `predict_proba()`.
+            "gat" (which drops attention), "sage", "stack" (a mixture), "lp", "uniform"; a name and settings, as in
+            ("lp", {"alpha": 0.1}); or an object with `fit(graph, validation=...)` and `predict_proba()`.
         conditioning: How known labels enter: shown to a network trained for it ("amortised"), or by Algorithm 2's
             gradient and projection ("guided").
         parameterisation: What the network predicts: the label behind the noise, or the noise (the paper's).

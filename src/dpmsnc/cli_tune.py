@@ -32,8 +32,8 @@ class Tune:
     """Whom to stack where the start is a stack, for example pta grand gmnn; by default the stack's own members."""
     repeats: int = 1
     """How often a stack fits each member, with other seeds."""
-    fix: tuple[str, ...] = ()
-    """Settings that are not searched for, as name=value: for example scaling=binary training.steps=500."""
+    fix: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """A setting that is not searched for, as name=value: for example scaling=binary."""
     trials: int = 20
     """Trials to finish in all; those of an earlier call count."""
     seeds: str = "100"
@@ -82,8 +82,8 @@ def parse_settings(words: Sequence[str]) -> dict[str, Any]:
     """Settings in groups, from name=value each; a value that is no JSON is a string.
 
     Example:
-        >>> parse_settings(["scaling=binary", "training.steps=500"])
-        {'scaling': 'binary', 'training': {'steps': 500}}
+        >>> parse_settings(["scaling=binary", "training.decay=false"])
+        {'scaling': 'binary', 'training': {'decay': False}}
     """
     from dpmsnc.experiments.configs import nested
 
@@ -92,8 +92,13 @@ def parse_settings(words: Sequence[str]) -> dict[str, Any]:
         name, equals, value = word.partition("=")
         if not name or not equals:
             raise InputError(f"--fix takes name=value, for example scaling=binary, not {word!r}")
+        if name in found:
+            raise InputError(f"--fix says twice what {name} is")
         try:
             found[name] = json.loads(value)
         except json.JSONDecodeError:
             found[name] = value
-    return nested(found)
+    try:
+        return nested(found)
+    except TypeError as error:
+        raise InputError(f"--fix contradicts itself: {error}") from error

@@ -35,14 +35,16 @@ class Config:
     backbone: str | None
     dataset: str
     settings: Nested
-    """Nested values that differ from the method's defaults."""
+    """Nested values that differ from the method's defaults, and those that were fixed."""
     validation_accuracy: float
     default_validation_accuracy: float
-    """That of the method's defaults in the same search, from the same start."""
+    """That of the method's defaults in the same search, from the same start and with what was fixed."""
     trials: int
     seeds: list[int]
     final_seeds: list[int] = field(default_factory=list)
     """Seeds on which only the best trials were scored; both accuracies are means over all seeds."""
+    fixed: list[str] = field(default_factory=list)
+    """Dotted names of settings that were not searched for."""
     versions: dict[str, str | None] = field(default_factory=dict)
 
     def write(self, folder: Path) -> Path:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -47,21 +48,35 @@ class Search:
             raise InputError(f"seeds below {FIRST_SEED} are reported in tables; tune on {FIRST_SEED} and up")
         if twice := set(self.seeds) & set(self.final_seeds):
             raise InputError(f"seed {min(twice)} is among the seeds of all trials; final seeds are others")
-        for name, instead in NOT_FIXED.items():
-            if name in self.fixed:
-                raise InputError(f"{name} is not a setting to fix; there is {instead} for it")
+        self.check_fixed()
         if self.start is not None and not isinstance(self.default(0), NodeClassifier):
             raise InputError(f"{self.method} has no start; only dpm-snc and masked-labels do")
 
+    def check_fixed(self) -> None:
+        """Complain about settings that the method does not have, and about values of another kind than theirs."""
+        fixed = flat(self.fixed)
+        if instead := next((NOT_FIXED[name] for name in fixed if name in NOT_FIXED), None):
+            raise InputError(f"--fix is for settings that a search could vary; there is {instead} for this one")
+        defaults = flat(configuration(self.unfixed(0))) if fixed else {}
+        for name, value in fixed.items():
+            if name not in defaults:
+                raise InputError(f"{self.method} has no setting {name} to fix; it has {', '.join(defaults)}")
+            if not same_kind(value, defaults[name]):
+                raise InputError(f"{name} cannot be {value!r}: by default it is {defaults[name]!r}, of another kind")
+
+    def unfixed(self, seed: int) -> Any:
+        """The estimator with the method's defaults."""
+        model = method(self.method).build(seed)
+        if self.backbone in (None, backbone_of(model)):
+            return model
+        try:
+            return method(self.method).build(seed, backbone=self.backbone)
+        except TypeError as error:
+            raise InputError(f"{self.method} does not take another backbone than {backbone_of(model)}") from error
+
     def default(self, seed: int) -> Any:
         """The estimator with the method's defaults, but for what is fixed."""
-        model = method(self.method).build(seed)
-        if self.backbone not in (None, backbone_of(model)):
-            try:
-                model = method(self.method).build(seed, backbone=self.backbone)
-            except TypeError as error:
-                raise InputError(f"{self.method} does not take another backbone than {backbone_of(model)}") from error
-        return overridden(model, self.fixed)
+        return overridden(self.unfixed(seed), self.fixed)
 
     @property
     def path(self) -> Path:
@@ -70,8 +85,10 @@ class Search:
 
     @cached_property
     def space(self) -> Space:
-        varied = space(self.method, self.dataset, self.default(0))
-        return {name: choices for name, choices in varied.items() if name not in flat(self.fixed)}
+        varied, fixed = space(self.method, self.dataset, self.default(0)), flat(self.fixed)
+        if fixed.get("head") == "convolution":  # of at least two layers
+            varied["num_layers"] = tuple(layers for layers in varied["num_layers"] if layers != 1)
+        return {name: choices for name, choices in varied.items() if name not in fixed}
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
@@ -127,3 +144,19 @@ class Search:
         parts += self._start.values()
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]
         return f"{self.path.with_suffix('')}-{digest}"
+
+
+def same_kind(value: Any, default: Any) -> bool:
+    """Whether a value can take the place of a default, as far as types tell.
+
+    Example:
+        >>> same_kind("False", True), same_kind(1, 0.5), same_kind(0.5, 1), same_kind(10.0, "confidence")
+        (False, True, False, True)
+    """
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(default, bool) and isinstance(value, bool)
+    if isinstance(default, int):
+        return isinstance(value, int)
+    if isinstance(default, float):
+        return isinstance(value, int | float) and isfinite(value)
+    return default is None or isinstance(value, str | int | float)  # what is a word by default may be a number, too

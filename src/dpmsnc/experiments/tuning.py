@@ -5,7 +5,8 @@ that each fit keeps; of equals the cheaper one wins. Test labels of these splits
 as soon as its graph, which does not hold them, and its validation nodes are taken out of it. Where splits are drawn on
 one graph, what the search trains on or validates with may be test labels of a reported split.
 
-The first trial is the method's defaults, from the start that all trials have: a search cannot end below them. Then come
+The first trial is the method's defaults, from the start and with the fixed settings that all trials have: a search
+cannot end below it. Then come
 the settings that earlier searches found for the method with other backbones or on other data sets, and a few that are
 worth a trial (`SUGGESTIONS`), of which a short search learns most. Each further trial is drawn by TPE from the finished
 ones, with a seed of its own: a search that was stopped goes on as if it had not been. Trials live in a sqlite file of
@@ -30,7 +31,7 @@ import numpy as np
 
 from dpmsnc.data import Task, load
 from dpmsnc.errors import InputError
-from dpmsnc.experiments.configs import Config
+from dpmsnc.experiments.configs import Config, flat
 from dpmsnc.experiments.search import Search
 from dpmsnc.experiments.store import Cost, backbone_of, versions
 from dpmsnc.experiments.trial import Visible, import_optuna, mean_score, prepared, validation_score, what_is_seen
@@ -82,7 +83,9 @@ def tune(
     config = result(search, finalists, trials)
     path = config.write(out)
     gain = 100 * (config.validation_accuracy - config.default_validation_accuracy)
-    print(f"best: validation {100 * config.validation_accuracy:.2f} %, {gain:+.2f} points over the defaults, in {path}")
+    print(
+        f"best: validation {100 * config.validation_accuracy:.2f} %, {gain:+.2f} points over the first trial, in {path}"
+    )
     return path
 
 
@@ -211,6 +214,7 @@ def result(search: Search, finalists: Sequence[Finalist], trials: int) -> Config
         trials=trials,
         seeds=list(search.seeds),
         final_seeds=list(search.final_seeds),
+        fixed=list(flat(search.fixed)),
         versions=versions(),
     )
 
