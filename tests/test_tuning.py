@@ -80,6 +80,8 @@ def test_the_first_trial_is_the_default_and_the_best_is_written(noted, tmp_path)
     assert document["validation_accuracy"] == round(best, 6)
     assert document["settings"]["lr"] == min(params["lr"] for params, _ in trials)
     assert (document["trials"], document["seeds"], document["backbone"]) == (6, [100, 101], "gcn")
+    tried = [(search.defaults | trial["changed"], trial["validation_accuracy"]) for trial in document["tried"]]
+    assert tried == [(params, round(value, 6)) for params, value in trials] and document["tried"][0]["changed"] == {}
 
 
 def test_what_earlier_searches_found_elsewhere_is_tried_after_the_defaults(noted, tmp_path):
@@ -133,6 +135,8 @@ def test_the_best_trials_are_scored_on_the_final_seeds_and_the_mean_decides(note
     assert config.settings == {}  # (.7 + .7 + .5 + .5) / 4 against (.9 + .9 + .1 + .1) / 4; .005 was no finalist
     assert config.validation_accuracy == config.default_validation_accuracy == pytest.approx(0.6005)
     assert (config.seeds, config.final_seeds, config.trials) == ([100, 101], [102, 103], 6)
+    over_all = {trial["changed"].get("lr", 0.01): trial["over_all_seeds"] for trial in config.tried if len(trial) == 4}
+    assert over_all == pytest.approx({0.001: 0.5005, 0.01: 0.6005}) and len(config.tried) == 6
     scored.clear()
     tune(search, 6, tmp_path, tmp_path, small)
     assert not scored  # nothing is fitted twice
@@ -188,7 +192,7 @@ def test_more_trials_than_asked_for_do_not_count(noted, tmp_path):
     tune(search, 1, tmp_path, tmp_path, small)
     assert len(noted.fits) == 5
     found = read_config(tmp_path / search.path, "gcn")
-    assert found.trials == 1 and found.settings == {}
+    assert found.trials == len(found.tried) == 1 and found.settings == {}
 
 
 def test_the_same_seed_is_the_same_search(noted, tmp_path):
@@ -223,6 +227,10 @@ def test_a_trial_that_falls_behind_is_pruned(noted, tmp_path, monkeypatch):
     pruned = [trial for trial in trials if trial.state.name == "PRUNED"]
     assert len(trials) == 16 and trials[0].state.name == "COMPLETE"
     assert pruned and {trial.params["training.time_draws"] for trial in pruned} == {8}
+    tried = read_config(tmp_path / search.path, "dpm-snc").tried
+    assert [trial.get("pruned_at") for trial in tried] == [
+        trial.last_step if trial in pruned else None for trial in trials
+    ]
 
 
 def test_no_trial_is_run_twice_while_there_are_others(noted, tmp_path, monkeypatch):

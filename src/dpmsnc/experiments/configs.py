@@ -45,6 +45,8 @@ class Config:
     """Seeds on which only the best trials were scored; both accuracies are means over all seeds."""
     fixed: list[str] = field(default_factory=list)
     """Dotted names of settings that were not searched for."""
+    tried: list[Nested] = field(default_factory=list)
+    """What every trial changed, by dotted name, and what that scored; not in files from before it was kept."""
     versions: dict[str, str | None] = field(default_factory=dict)
 
     def write(self, folder: Path) -> Path:

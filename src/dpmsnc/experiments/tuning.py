@@ -76,11 +76,12 @@ def tune(
             number = next_trial(search, study, visible)
             done = len(finished(study))
             print(f"[{done}/{trials}] {outcome(search, study.trials[number])}", flush=True)
-        finalists = rescored(search, study, finished(study)[:trials], load)
+        counted = finished(study)[:trials]
+        finalists = rescored(search, study, counted, load)
     except KeyboardInterrupt:
         print(f"\ninterrupted: {done} of {trials} trials are finished; the same command goes on from here")
         raise
-    config = result(search, finalists, trials)
+    config = result(search, finalists, counted)
     path = config.write(out)
     gain = 100 * (config.validation_accuracy - config.default_validation_accuracy)
     print(
@@ -201,7 +202,7 @@ def final_score(search: Search, study: Study, trial: FrozenTrial, seed: int, see
     return float(study.user_attrs[name])
 
 
-def result(search: Search, finalists: Sequence[Finalist], trials: int) -> Config:
+def result(search: Search, finalists: Sequence[Finalist], trials: Sequence[FrozenTrial]) -> Config:
     """The best of those that were scored, of which the first is the default; of equals the cheaper one."""
     best = max(finalists, key=lambda finalist: (finalist.score, -finalist.trial.user_attrs["cpu_s"]))
     return Config(
@@ -211,12 +212,25 @@ def result(search: Search, finalists: Sequence[Finalist], trials: int) -> Config
         settings=search.settings(best.trial.params),
         validation_accuracy=round(best.score, 6),
         default_validation_accuracy=round(finalists[0].score, 6),
-        trials=trials,
+        trials=len(trials),
         seeds=list(search.seeds),
         final_seeds=list(search.final_seeds),
         fixed=list(flat(search.fixed)),
+        tried=[record(search, trial, finalists) for trial in trials],
         versions=versions(),
     )
+
+
+def record(search: Search, trial: FrozenTrial, finalists: Sequence[Finalist]) -> dict[str, Any]:
+    """What a configuration keeps of a trial, so that others can see what was tried."""
+    kept: dict[str, Any] = {"changed": search.changed(trial.params)}
+    if trial.state.name == "PRUNED":
+        return kept | {"pruned_at": trial.last_step}
+    kept |= {"validation_accuracy": round(trial.value or 0.0, 6), "cpu_s": trial.user_attrs["cpu_s"]}
+    score = {finalist.trial.number: finalist.score for finalist in finalists}.get(trial.number)
+    if search.final_seeds and score is not None:
+        kept["over_all_seeds"] = round(score, 6)
+    return kept
 
 
 def outcome(search: Search, trial: FrozenTrial) -> str:
