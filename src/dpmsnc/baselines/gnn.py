@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from dpmsnc.baselines.base import Baseline
+from dpmsnc.baselines.descent import take_step
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
@@ -70,10 +71,7 @@ class GNN(Baseline):
         for epoch in range(1, self.epochs + 1):
             seen = thinned(self.input_dropout, generator)
             loss = torch.nn.functional.cross_entropy(network(seen, generator)[nodes], target)
-            optimiser.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            optimiser.step()
+            take_step(optimiser, loss)
             if epoch % self.evaluate_every == 0 or epoch == self.epochs:
                 with torch.no_grad():
                     current = network(tensors).softmax(dim=-1).double().numpy()
