@@ -216,20 +216,20 @@ def result(search: Search, finalists: Sequence[Finalist], trials: Sequence[Froze
         seeds=list(search.seeds),
         final_seeds=list(search.final_seeds),
         fixed=list(flat(search.fixed)),
-        tried=[record(search, trial, finalists) for trial in trials],
+        tried=[entry(search, trial, finalists) for trial in trials],
         versions=versions(),
     )
 
 
-def record(search: Search, trial: FrozenTrial, finalists: Sequence[Finalist]) -> dict[str, Any]:
+def entry(search: Search, trial: FrozenTrial, finalists: Sequence[Finalist]) -> dict[str, Any]:
     """What a configuration keeps of a trial, so that others can see what was tried."""
     kept: dict[str, Any] = {"changed": search.changed(trial.params)}
     if trial.state.name == "PRUNED":
         return kept | {"pruned_at": trial.last_step}
     kept |= {"validation_accuracy": round(trial.value or 0.0, 6), "cpu_s": trial.user_attrs["cpu_s"]}
-    score = {finalist.trial.number: finalist.score for finalist in finalists}.get(trial.number)
-    if search.final_seeds and score is not None:
-        kept["over_all_seeds"] = round(score, 6)
+    scores = [finalist.score for finalist in finalists if finalist.trial.number == trial.number]
+    if search.final_seeds and scores:
+        kept["over_all_seeds"] = round(scores[0], 6)
     return kept
 
 
