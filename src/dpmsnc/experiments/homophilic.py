@@ -45,7 +45,7 @@ NOTES = (
     "configuration says how many trials its search had; on a backbone without a search of its own, dpm-snc and the",
     "structured methods have what was found with gcn, but for the depth of gcnii. The paper searched every cell.",
     "gat: of baselines it drops attention as its authors' does, in dpm-snc it does not, as in the authors' code.",
-    "gcnii: 16 layers as a plain classifier, 32 where its search says so, 8 in dpm-snc (the paper's has 16 on",
+    "gcnii: 16 layers as a plain classifier, 8 or 32 where a search says so, 8 in dpm-snc (the paper's has 16 on",
     "Citeseer, at twice the cost), where no layer is told the time, as in the authors' code.",
     "dpm-snc and masked-labels start from pta or a stack of baselines, with what searches of those had found by then:",
     "that of dpm-snc comes on top. A stack fits a temperature and a weight a member, and on two sets the shares of the",
