@@ -4,8 +4,10 @@ import torch
 import torch_geometric.datasets
 from torch_geometric.data import Data
 
+from dpmsnc.baselines import LabelPropagation
 from dpmsnc.data import benchmarks, load
 from dpmsnc.errors import InputError
+from dpmsnc.metrics import accuracy
 
 needs_data = pytest.mark.skipif(
     not benchmarks.data_folder().joinpath("cora.npz").is_file(), reason="no data sets: set DPMSNC_DATA to their folder"
@@ -131,3 +133,14 @@ def test_real_sets_have_the_published_sizes_and_hide_test_labels(name, nodes, ed
 def test_the_largest_component_of_photo_has_the_size_printed_in_the_paper():
     task = load("amazon_photo", largest_component=True)
     assert (task.graph.num_nodes, task.graph.num_edges, task.test.sum()) == (7487, 119043, 7087)
+
+
+@needs_data
+@pytest.mark.parametrize("name, mean, std", [("amazon_photo", 81.0, 2.0), ("amazon_computers", 69.9, 2.9)])
+def test_label_propagation_has_the_papers_mean_and_spread_on_its_random_splits(name, mean, std):
+    """Over all nodes without a training label: it does not use validation labels."""
+    tasks = [load(name, seed=seed) for seed in range(10)]
+    models = [LabelPropagation().fit(task.graph, validation=task.validation) for task in tasks]
+    answers = [task.graph.encode(model.predict()) for task, model in zip(tasks, models)]
+    accuracies = [100 * accuracy(answer, task.truth, ~task.train) for answer, task in zip(answers, tasks)]
+    assert (round(np.mean(accuracies), 1), round(np.std(accuracies), 1)) == (mean, std)

@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 from dpmsnc import InputError
 from dpmsnc.baselines import GNN
 from dpmsnc.classifier import NodeClassifier
-from dpmsnc.data import grid_scattered
+from dpmsnc.data import BENCHMARKS, grid_scattered
+from dpmsnc.data.benchmarks import Benchmark, per_class
 from dpmsnc.experiments import citation, homophilic, methods, registry, synthetic
 from dpmsnc.experiments.methods import Method
 from dpmsnc.experiments.run import Experiment, Row, Run, score
@@ -90,6 +91,16 @@ def test_a_new_method_version_is_run_again(fits, tmp_path, monkeypatch, capsys):
     assert "not shown here: 1 runs from before" in capsys.readouterr().out
     assert older_runs(plan(registry.EXPERIMENTS["trial"], [0, 1]), Store(tmp_path)) == 1
     assert older_runs(plan(registry.EXPERIMENTS["trial"], [1]), Store(tmp_path)) == 0
+
+
+def test_what_was_run_on_other_splits_is_run_again(fits, tmp_path, monkeypatch, capsys):
+    reproduce("trial", [0], tmp_path, methods=["one"])
+    dataset = registry.EXPERIMENTS["trial"].datasets[0]
+    monkeypatch.setitem(BENCHMARKS, dataset, Benchmark(per_class(1, 1), split_version=2))
+    reproduce("trial", [0], tmp_path, methods=["one"])
+    assert len(fits.seen) == 2
+    assert sorted(d["split_version"] for d in Store(tmp_path).all("trial")) == [1, 2]
+    assert "not shown here: 1 runs from before" in capsys.readouterr().out
 
 
 def test_after_an_interrupt_exactly_the_missing_runs_follow(fits, tmp_path, capsys):

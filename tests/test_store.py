@@ -48,7 +48,8 @@ def test_a_document_says_what_was_run_and_on_what(cost):
 
 
 @pytest.mark.parametrize("change", [{"experiment": "cora"}, {"dataset": "cora"}, {"method": "gcn"}, {"seed": 4},
-                                    {"method_version": 2}, {"config": {"hidden_channels": 32, "seed": 3}}])  # fmt: skip
+                                    {"method_version": 2}, {"split_version": 2},
+                                    {"config": {"hidden_channels": 32, "seed": 3}}])  # fmt: skip
 def test_anything_asked_for_otherwise_is_another_run(change):
     assert replace(KEY, **change).path != KEY.path
 

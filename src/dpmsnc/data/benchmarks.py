@@ -43,15 +43,20 @@ def official(y: NDArray[np.int64], masks: dict[str, Mask], seed: int) -> Split:
 
 
 def per_class(num_train: int, num_validation: int) -> Callable[..., Split]:
-    """So many training and validation nodes of every class at random; the rest are test nodes."""
+    """So many training and validation nodes of every class at random; the rest are test nodes.
+
+    The draws are those behind the paper's figures: class by class, the first of the shuffled nodes for validation and
+    the last for training, from numpy's older generator, whose stream is frozen. Label propagation has the paper's mean
+    and standard deviation on the splits of seeds 0 to 9, on both Amazon sets.
+    """
 
     def draw(y: NDArray[np.int64], masks: dict[str, Mask], seed: int) -> Split:
-        rng = np.random.default_rng(seed)
+        rng = np.random.RandomState(seed)
         split = np.full(len(y), 2)
         for label in np.unique(y[y != UNKNOWN]):
             members = rng.permutation(np.flatnonzero(y == label))
-            split[members[:num_train]] = 0
-            split[members[num_train : num_train + num_validation]] = 1
+            split[members[:num_validation]] = 1
+            split[members[-num_train:]] = 0
         return split == 0, split == 1, split == 2
 
     return draw
@@ -80,14 +85,16 @@ class Benchmark:
     """Whether a node without features is one that the data set says nothing about, whatever label PyG gives it."""
     hint: str = ""
     """What to do where PyG has no such data set."""
+    split_version: int = 1
+    """Goes up when a seed gives another split than before: stored runs of earlier ones are then run again."""
 
 
 BENCHMARKS: dict[str, Benchmark] = {
     "cora": Benchmark(official, ("Planetoid", "Cora")),
     "citeseer": Benchmark(official, ("Planetoid", "CiteSeer"), featureless_is_unlabelled=True),
     "pubmed": Benchmark(official, ("Planetoid", "PubMed")),
-    "amazon_photo": Benchmark(per_class(20, 30), ("Amazon", "Photo")),
-    "amazon_computers": Benchmark(per_class(20, 30), ("Amazon", "Computers")),
+    "amazon_photo": Benchmark(per_class(20, 30), ("Amazon", "Photo"), split_version=2),
+    "amazon_computers": Benchmark(per_class(20, 30), ("Amazon", "Computers"), split_version=2),
     "roman_empire": Benchmark(official, ("HeterophilousGraphDataset", "Roman-empire")),
     "amazon_ratings": Benchmark(official, ("HeterophilousGraphDataset", "Amazon-ratings")),
     "minesweeper": Benchmark(official, ("HeterophilousGraphDataset", "Minesweeper")),
@@ -133,6 +140,11 @@ def load(
     if largest_component:
         graph, masks = _largest_component(graph, masks)
     return Task.hiding(name, graph, *BENCHMARKS[name].split(graph.y, masks, seed))
+
+
+def split_version(name: str) -> int:
+    """That of the benchmark, or 1 where there is none of that name."""
+    return BENCHMARKS[name].split_version if name in BENCHMARKS else 1
 
 
 def save_pyg(data: Any, path: Path, featureless_is_unlabelled: bool = False) -> None:

@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import Task, load
+from dpmsnc.data.benchmarks import split_version
 from dpmsnc.experiments.configs import overridden
 from dpmsnc.experiments.methods import Method, method
 from dpmsnc.experiments.store import Cost, Document, Key, configuration, run_document
@@ -87,7 +88,9 @@ class Run:
     @property
     def key(self) -> Key:
         name, config = self.experiment.rows[self.row].method, configuration(self.build())
-        return Key(self.stored_as, self.dataset, name, config, self.seed, self.method.version)
+        return Key(
+            self.stored_as, self.dataset, name, config, self.seed, self.method.version, split_version(self.dataset)
+        )
 
     def execute(self) -> Document:
         """Fit, predict, score; the cost is that of fitting and of one prediction."""
@@ -110,6 +113,7 @@ class Run:
             seed=self.seed,
             cost=cost,
             method_version=self.method.version,
+            split_version=split_version(self.dataset),
             metrics=metrics,
         )
 

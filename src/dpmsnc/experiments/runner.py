@@ -60,7 +60,7 @@ def reproduce(
         if there := [name for name in row.by_dataset if any((run.row, run.dataset) == (label, name) for run in runs)]:
             print(f"  settings from {configs}: {label} on {', '.join(there)}")
     if count := older_runs(runs, store):
-        print(f"  kept, but not shown here: {count} runs from before the method or its options changed")
+        print(f"  kept, but not shown here: {count} runs from before the method, its options or the split changed")
     if not stored and not missing:
         raise InputError(f"nothing of {name} can be run: " + "; ".join(f"{k}: {v}" for k, v in left_out.items()))
     finished, failed = dict(stored), {}

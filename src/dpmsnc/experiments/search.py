@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmsnc.classifier import NodeClassifier
+from dpmsnc.data.benchmarks import split_version
 from dpmsnc.errors import InputError
 from dpmsnc.experiments.configs import Nested, config_path, flat, nested, overridden
 from dpmsnc.experiments.methods import method
@@ -139,8 +140,8 @@ class Search:
     @property
     def name(self) -> str:
         """The name of its study: scores can be compared as long as none of what it is made of changes."""
-        version = method(self.method).version
-        parts = [self.space, configuration(self.default(0)), version, self.seeds, self.seed]
+        versions = method(self.method).version, split_version(self.dataset)
+        parts = [self.space, configuration(self.default(0)), *versions, self.seeds, self.seed]
         parts += self._start.values()
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]
         return f"{self.path.with_suffix('')}-{digest}"

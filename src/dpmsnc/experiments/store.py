@@ -1,9 +1,9 @@
 """What was run: one JSON document of a few kB per run, found again by what the run was asked to do.
 
-A run is asked for by experiment, data set, method, its version, full configuration and seed. All but the seed are
-hashed into the name of the file, `<results>/<experiment>/<dataset>/<method>-<hash>-seed<k>.json`, so that files that
-differ only in their seed stand side by side and a change of any default is another run. Files are whole or absent; one
-that cannot be read is set aside with a warning.
+A run is asked for by experiment, data set, version of its splits, method, its version, full configuration and seed. All
+but the seed are hashed into the name of the file, `<results>/<experiment>/<dataset>/<method>-<hash>-seed<k>.json`, so
+that files that differ only in their seed stand side by side and a change of any default is another run. Files are whole
+or absent; one that cannot be read is set aside with a warning.
 """
 
 from __future__ import annotations
@@ -46,17 +46,21 @@ class Key:
     config: dict[str, Any]
     seed: int
     method_version: int = 1
+    split_version: int = 1
 
     @classmethod
     def of(cls, document: Document) -> Key:
         """The key under which a document is stored."""
-        return cls(**{name: document[name] for name in cls.__dataclass_fields__})
+        known: Document = {"split_version": 1} | document  # which documents did not say as long as there was no other
+        return cls(**{name: known[name] for name in cls.__dataclass_fields__})
 
     @property
     def digest(self) -> str:
         """Ten hexadecimal digits that are the same for all seeds of one configuration."""
         config = {name: value for name, value in plain(self.config).items() if name != "seed"}
-        parts = [self.experiment, self.dataset, self.method, self.method_version, config]
+        parts: list[Any] = [self.experiment, self.dataset, self.method, self.method_version, config]
+        if self.split_version > 1:
+            parts.append(self.split_version)
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]
 
     @property
@@ -147,6 +151,7 @@ def run_document(
     seed: int,
     cost: Cost,
     method_version: int = 1,
+    split_version: int = 1,
     metrics: dict[str, Any] | None = None,
 ) -> Document:
     """The document of a run whose fitted `model` is a `NodeClassifier` or a baseline.
@@ -161,6 +166,7 @@ def run_document(
         "dataset": dataset,
         "method": method,
         "method_version": method_version,
+        "split_version": split_version,
         "backbone": backbone_of(model),
         "seed": seed,
         "config": configuration(model),

@@ -1,7 +1,8 @@
 """What the store has of an experiment, as its table; nothing is run.
 
 A run counts if its settings are those that the experiment would use now. Where there is none, an older one is shown and
-marked: one of an earlier version of the method, or from before an option was added. All stored seeds are shown.
+marked: one of an earlier version of the method or of the splits, or from before an option was added. All stored seeds
+are shown.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Stored:
 
     def _add(self, dataset: str, row: str, key: Key, found: list[Document]) -> None:
         newest: dict[int, Document] = {}
-        for document in sorted(found, key=lambda d: (d["method_version"], is_current(d, key), d["timestamp"])):
+        for document in sorted(found, key=lambda d: (versions(Key.of(d)), is_current(d, key), d["timestamp"])):
             newest[document["seed"]] = document
         current = {seed for seed, document in newest.items() if is_current(document, key)}
         if older := sorted(newest.keys() - current):
@@ -78,7 +79,8 @@ class Stored:
         """What a reader must know about the runs behind the table."""
         if self.older:
             cells = [f"{row} on {dataset} ({len(seeds)})" for (dataset, row), seeds in self.older.items()]
-            yield f"{SIGN} older runs, from before the method or its options changed (seeds): {', '.join(cells)}."
+            what = "older runs, from before the method, its options or the split changed"
+            yield f"{SIGN} {what} (seeds): {', '.join(cells)}."
         if self.left_out:
             yield f"{self.left_out} further stored runs have settings that are not in this table."
         if self.missing:
@@ -95,7 +97,7 @@ class Stored:
 
 
 def older_runs(runs: Sequence[Run], store: Store) -> int:
-    """How many stored documents are of these runs, but from before the method or its options changed."""
+    """How many stored documents are of these runs, but from before the method, its options or the splits changed."""
     everything = {name: store.all(name) for name in {run.stored_as for run in runs}}
     older: set[int] = set()
     for run in runs:
@@ -106,13 +108,13 @@ def older_runs(runs: Sequence[Run], store: Store) -> int:
 
 
 def fits(document: Document, key: Key) -> bool:
-    """Whether a document is a run of that key with any seed, of its version or an earlier one.
+    """Whether a document is a run of that key with any seed, of its versions or earlier ones.
 
     It may lack an option, which was added later, if the key has the method's default for it.
     """
     if (document["dataset"], document["method"]) != (key.dataset, key.method):
         return False
-    if document["method_version"] > key.method_version:
+    if any(was > now for was, now in zip(versions(Key.of(document)), versions(key))):
         return False
     was, now, default = options(document["config"]), options(key.config), defaults(key.method)
     same = all(name in now and value == now[name] for name, value in was.items())
@@ -120,8 +122,13 @@ def fits(document: Document, key: Key) -> bool:
 
 
 def is_current(document: Document, key: Key) -> bool:
-    """Whether a fitting document is of the present version and has all present options."""
-    return document["method_version"] == key.method_version and options(document["config"]) == options(key.config)
+    """Whether a fitting document is of the present versions and has all present options."""
+    return versions(Key.of(document)) == versions(key) and options(document["config"]) == options(key.config)
+
+
+def versions(key: Key) -> tuple[int, int]:
+    """Of the splits and of the method."""
+    return key.split_version, key.method_version
 
 
 def defaults(name: str) -> dict[str, Any]:
