@@ -9,7 +9,7 @@ from scipy.stats import ttest_ind_from_stats
 
 from dpmsnc.cli import main
 from dpmsnc.data import benchmarks
-from dpmsnc.experiments import comparison, datasets, methods, registry, stored
+from dpmsnc.experiments import comparison, datasets, further, methods, registry, stored
 from dpmsnc.experiments.comparison import compare, welch
 from dpmsnc.experiments.configs import Config
 from dpmsnc.experiments.methods import Method
@@ -185,6 +185,33 @@ def test_a_run_from_before_an_option_was_added_is_older(results):
     table = shown(results)
     assert ["cora", "pta†", "80.0"] in [row[:3] for row in table.rows] and "1 further stored runs" in str(table)
     assert ["cora", "lp", "-"] in [row[:3] for row in table.rows]
+
+
+def test_further_runs_say_what_they_changed_and_what_it_gave(results, monkeypatch, capsys):
+    wide = Experiment(
+        "homophilic", ("cora",), {"gcn": Row("gcn", {"lr": 0.5, "scaling": "rows"})}, (0,), lambda runs: None
+    )
+    for seed in (0, 1):
+        Store(results).put(document(Run(wide, "cora", "gcn", seed), 0.7) | {"backbone": "gcn"})
+    other = [["stack", {"members": {"pta": {}, "gcn": {"lr": 0.1}}, "repeats": 3}], ["pta", {"lr": 0.1}]]
+    for seed, start in enumerate(other):
+        changed = document(run("dpm-snc (gcn)", seed), 0.8) | {"backbone": "gcn"}
+        Store(results).put(changed | {"config": changed["config"] | {"start": start}})
+    assert main(["table", "homophilic", "--further", "--format", "json", "--results", str(results)]) == 0
+    records = json.loads(capsys.readouterr().out)
+    assert [(r["method"], r["accuracy"], r["seeds"]) for r in records if r["method"] == "gcn"] == [
+        ("gcn", "70.0±0.0", "2")
+    ]
+    assert {r["differs in"] for r in records} == {
+        "lr=0.5, scaling=rows", "start=stack of pta, gcn, repeats=3", "start=pta with settings"
+    }  # fmt: skip
+    monkeypatch.setitem(methods.METHODS, "gcn", Method(methods.METHODS["gcn"].build, version=2))
+    assert "lr=0.5, scaling=rows, older" in str(further.table(Stored.of(registry.find("homophilic"), results)))
+
+
+def test_data_sets_have_no_further_runs(capsys):
+    assert main(["table", "datasets", "--further"]) == 2
+    assert "--further goes with an experiment" in capsys.readouterr().err
 
 
 def test_a_run_without_an_option_is_only_one_of_its_default(results, monkeypatch):

@@ -22,20 +22,25 @@ class Table:
     """Folder of stored runs."""
     configs: Path | None = None
     """Folder of configurations, if `reproduce` was given one."""
+    further: bool = False
+    """Instead of the table, runs with settings that are not in it: what else was tried."""
 
     def run(self) -> int:
-        from dpmsnc.experiments import datasets
+        from dpmsnc.errors import InputError
+        from dpmsnc.experiments import datasets, further
         from dpmsnc.experiments.configs import require_configuration
         from dpmsnc.experiments.registry import find
         from dpmsnc.experiments.stored import Stored
 
+        if self.name == "datasets" and self.further:
+            raise InputError("data sets have no runs; --further goes with an experiment")
         if self.name == "datasets":
             table = datasets.table()
         else:
             stored = Stored.of(find(self.name), self.results, self.configs)
             if self.configs is not None:
                 require_configuration([stored.experiment], self.configs)
-            table = stored.table()
+            table = further.table(stored) if self.further else stored.table()
         print(table.show(self.format))
         if self.format == "json":
             # records have no place for what is missing or old

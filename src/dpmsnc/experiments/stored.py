@@ -36,8 +36,8 @@ class Stored:
     """Seeds of which only an older run is there, by data set and row."""
     missing: int = 0
     """Runs of the experiment's own seeds that are not there, or only as an older one."""
-    left_out: int = 0
-    """Stored runs that belong to no row."""
+    further: list[Document] = field(default_factory=list)
+    """Stored runs that belong to no row, as they are."""
 
     @classmethod
     def of(cls, experiment: Experiment, results: Path = DEFAULT_RESULTS, configs: Path | None = None) -> Stored:
@@ -54,7 +54,7 @@ class Stored:
                 found = [document for document in everything if fits(document, key)]
                 used |= set(map(id, found))
                 stored._add(dataset, row, key, found)
-        stored.left_out = len(everything) - len(used)
+        stored.further = [document for document in everything if id(document) not in used]
         return stored
 
     def _add(self, dataset: str, row: str, key: Key, found: list[Document]) -> None:
@@ -81,8 +81,8 @@ class Stored:
             cells = [f"{row} on {dataset} ({len(seeds)})" for (dataset, row), seeds in self.older.items()]
             what = "older runs, from before the method, its options or the split changed"
             yield f"{SIGN} {what} (seeds): {', '.join(cells)}."
-        if self.left_out:
-            yield f"{self.left_out} further stored runs have settings that are not in this table."
+        if self.further:
+            yield f"{len(self.further)} further stored runs have settings that are not in this table; see --further."
         if self.missing:
             number = len(self.experiment.seeds) * len(self.experiment.rows) * len(self.experiment.datasets)
             which = "missing or older" if self.older else "missing"
