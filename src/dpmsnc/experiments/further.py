@@ -29,13 +29,8 @@ def table(stored: Stored) -> Table:
     order = stored.experiment.datasets.index
     groups = _together([document for document in stored.further if document["dataset"] in stored.experiment.datasets])
     rows = [
-        [
-            dataset,
-            method,
-            _difference(stored, groups[dataset, method, digest][0]),
-            *_figures(groups[dataset, method, digest]),
-        ]
-        for dataset, method, digest in sorted(groups, key=lambda name: (order(name[0]), name[1:]))
+        [dataset, method, _difference(stored, runs[0]), *_figures(runs)]
+        for (dataset, method, _), runs in sorted(groups.items(), key=lambda item: (order(item[0][0]), item[0][1:]))
     ]
     title = f"Further runs of {stored.experiment.name}"
     return Table(title, HEADER, rows, NOTES, labels=3, grouped=True, records=[dict(zip(HEADER, row)) for row in rows])
