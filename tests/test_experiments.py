@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from dpmsnc import InputError
 from dpmsnc.baselines import GNN
 from dpmsnc.classifier import NodeClassifier
+from dpmsnc.cli import main
 from dpmsnc.data import BENCHMARKS, grid_scattered
 from dpmsnc.data.benchmarks import Benchmark, per_class
 from dpmsnc.experiments import citation, homophilic, methods, registry, synthetic
@@ -101,6 +102,29 @@ def test_what_was_run_on_other_splits_is_run_again(fits, tmp_path, monkeypatch, 
     assert len(fits.seen) == 2
     assert sorted(d["split_version"] for d in Store(tmp_path).all("trial")) == [1, 2]
     assert "not shown here: 1 runs from before" in capsys.readouterr().out
+
+
+def test_what_is_fixed_is_another_run_and_draws_no_figure(fits, tmp_path, monkeypatch, capsys):
+    drawn = []
+    experiment = replace(registry.EXPERIMENTS["trial"], figure=lambda documents: drawn.append(documents) or Figure())
+    monkeypatch.setitem(registry.EXPERIMENTS, "trial", experiment)
+    reproduce("trial", [0], tmp_path, methods=["one"])
+    argv = ["reproduce", "trial", "--seeds", "0", "--methods", "one", "--results", str(tmp_path)]
+    assert main([*argv, "--fix", "lr=0.5", "--fix", "scaling=rows"]) == 0
+    assert capsys.readouterr().out.endswith("1 runs\nAll of ours with lr=0.5, scaling=rows.\n")
+    assert fits.runs == [("one", 0)] * 2 and len(drawn) == 1
+    assert sorted(d["config"]["lr"] for d in Store(tmp_path).all("trial")) == [0.01, 0.5]
+    assert [d["config"]["scaling"] for d in Store(tmp_path).all("trial") if d["config"]["lr"] == 0.5] == ["rows"]
+
+
+@pytest.mark.parametrize(
+    "setting, words",
+    [("steps=3", "one has no setting steps to fix; it has backbone"), ("lr=fast", "of another kind"),
+     ("seed=3", "--seeds says which")],
+)  # fmt: skip
+def test_what_cannot_be_fixed_is_refused_before_anything_runs(fits, tmp_path, capsys, setting, words):
+    assert main(["reproduce", "trial", "--methods", "one", "--results", str(tmp_path), "--fix", setting]) == 2
+    assert words in capsys.readouterr().err and not fits.seen
 
 
 def test_after_an_interrupt_exactly_the_missing_runs_follow(fits, tmp_path, capsys):

@@ -187,8 +187,12 @@ class Reproduce:
     """Run on the Ray cluster at this address; without an address, on one that lives as long as the command."""
     configs: Path | None = None
     """Folder of configurations that `tune` wrote; a row is run with the one that it finds there for a data set."""
+    fix: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """A setting that all rows asked for have in place of their own, as name=value: to try something else, which
+    `table --further` then shows."""
 
     def run(self) -> int:
+        from dpmsnc.cli_tune import parse_settings
         from dpmsnc.experiments.runner import reproduce
 
         flags: dict[str, Any] = {
@@ -200,6 +204,7 @@ class Reproduce:
             "jobs": self.jobs,
             "ray": self._ray_address(),
             "configs": self.configs,
+            "fix": parse_settings(self.fix) or None,
         }
         flags = {name: list(value) if isinstance(value, tuple) else value for name, value in flags.items()}
         failed = reproduce(self.name, **{name: value for name, value in flags.items() if value is not None})

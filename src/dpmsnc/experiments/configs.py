@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -101,6 +102,32 @@ def overridden(model: Estimator, settings: Nested) -> Estimator:
         raise InputError(f"{type(model).__name__} does not take the settings {dict(settings)} ({error})") from error
 
 
+def check_settings(name: str, model: Any, settings: Nested) -> None:
+    """Complain about settings that an estimator does not have, and about values of another kind than its own."""
+    own = flat(configuration(model))
+    for option, value in flat(settings).items():
+        if option not in own:
+            raise InputError(f"{name} has no setting {option} to fix; it has {', '.join(own)}")
+        if not same_kind(value, own[option]):
+            raise InputError(f"{option} cannot be {value!r}: by default it is {own[option]!r}, of another kind")
+
+
+def same_kind(value: Any, default: Any) -> bool:
+    """Whether a value can take the place of a default, as far as types tell.
+
+    Example:
+        >>> same_kind("False", True), same_kind(1, 0.5), same_kind(0.5, 1), same_kind(10.0, "confidence")
+        (False, True, False, True)
+    """
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(default, bool) and isinstance(value, bool)
+    if isinstance(default, int):
+        return isinstance(value, int)
+    if isinstance(default, float):
+        return isinstance(value, int | float) and isfinite(value)
+    return default is None or isinstance(value, str | int | float)  # what is a word by default may be a number, too
+
+
 def own_arguments(model: Any) -> dict[str, Any]:
     """The constructor's arguments of a baseline, which it only stores."""
     return {name: value for name, value in vars(model).items() if not name.endswith("_")}
@@ -154,6 +181,24 @@ def configured(experiment: Experiment, folder: Path) -> Experiment:
         for label, row in experiment.rows.items()
     }
     return replace(experiment, rows=rows)
+
+
+def fixed(experiment: Experiment, settings: Nested, rows: Iterable[str]) -> Experiment:
+    """The experiment with the same settings in all of these rows, over those that they have."""
+    from dpmsnc.experiments.methods import method
+
+    if "seed" in settings:
+        raise InputError("the seed is not a setting to fix; --seeds says which ones")
+    changed = dict(experiment.rows)
+    for label in rows:
+        row = experiment.rows[label]
+        model = method(row.method).build(0, **row.settings)
+        check_settings(label, model, settings)
+        found = {dataset: merged(row.by_dataset.get(dataset, {}), settings) for dataset in experiment.datasets}
+        for one in found.values():
+            overridden(model, one)  # a classifier complains now of what is out of range, a baseline when it is fitted
+        changed[label] = replace(row, by_dataset=found)
+    return replace(experiment, rows=changed)
 
 
 def has_configuration(experiment: Experiment) -> bool:

@@ -1,8 +1,8 @@
 """Stored runs that belong to no row of an experiment: what else was tried, and what it gave.
 
-A line per data set and configuration says in which settings it differs from the row of the same method and network
-(from the method's defaults where there is no such row), so that nobody has to take it on trust that a choice was made
-among alternatives. Validation accuracy stands first: it is what may choose.
+A line per data set and configuration says in which settings it differs from the row of the same method that is most
+like it (from the method's defaults where there is no such row), so that nobody has to take it on trust that
+a choice was made among alternatives. Validation accuracy stands first: it is what may choose.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dpmsnc.experiments.table import Table, percent, summary
 HEADER = ("data set", "method", "differs in", "validation", "accuracy", "sub-acc", "start", "CPU s", "seeds")
 METRICS = ("validation_accuracy", "accuracy", "subgraph_accuracy")
 NOTES = (
-    "Means±std over seeds in %. Differences are to the row of the same method and network, as it is run now; an option",
+    "Means±std over seeds in %. Differences are to the most similar row of the method, as it is run now; an option",
     "that had not been there yet is not named. Older: of an earlier version of the method, or on other splits.",
 )
 
@@ -53,15 +53,18 @@ def _figures(runs: Sequence[Document]) -> list[str]:
 
 
 def _difference(stored: Stored, document: Document) -> str:
-    """What a run has otherwise than the row that it could stand in."""
-    was, now, older = options(document["config"]), defaults(document["method"]), False
-    for row, definition in stored.experiment.rows.items():
-        key = Run(stored.experiment, document["dataset"], row, 0).key
-        if definition.method == document["method"] and key.config.get("backbone") == document.get("backbone"):
-            now, older = options(key.config), versions(Key.of(document)) < versions(key)
-            break
-    words = [f"{name}={_short(value)}" for name, value in was.items() if name in now and value != now[name]]
+    """What a run has otherwise than the row of its method that is most like it."""
+    rows = [label for label, row in stored.experiment.rows.items() if row.method == document["method"]]
+    keys = [Run(stored.experiment, document["dataset"], row, 0).key for row in rows]
+    differences = [_changed(document, options(key.config)) for key in keys]
+    words = min(differences, key=len, default=_changed(document, defaults(document["method"])))
+    older = any(versions(Key.of(document)) < versions(key) for key in keys)
     return ", ".join([*words, *(["older"] if older else [])]) or "options that are gone"
+
+
+def _changed(document: Document, now: Mapping[str, Any]) -> list[str]:
+    was = options(document["config"])
+    return [f"{name}={_short(value)}" for name, value in was.items() if name in now and value != now[name]]
 
 
 def _short(value: Any) -> str:

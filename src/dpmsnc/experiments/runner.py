@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 from dpmsnc.errors import InputError
-from dpmsnc.experiments.configs import configured, require_configuration
+from dpmsnc.experiments.configs import Nested, configured, fixed, flat, require_configuration
 from dpmsnc.experiments.execution import Failure, Workers, workers
 from dpmsnc.experiments.registry import find
 from dpmsnc.experiments.run import Experiment, Run
@@ -33,6 +33,7 @@ def reproduce(
     jobs: int | None = None,
     ray: str | None = None,
     configs: Path | None = None,
+    fix: Nested | None = None,
 ) -> dict[Run, Failure]:
     """Run the missing runs of an experiment, print its table and draw its figure; the runs that failed.
 
@@ -46,17 +47,21 @@ def reproduce(
         jobs: Runs at a time in worker processes; by default one in this process.
         ray: Address of a Ray cluster to run on instead.
         configs: Folder of configurations that `tune` wrote; a cell that has one there is run with it.
+        fix: Settings over all others in every row that is run, by name in their groups; the figure is not drawn then.
     """
     experiment, where, store = find(name), workers(jobs, ray), Store(results)
     if configs is not None:
         experiment = configured(experiment, configs)
         require_configuration([experiment], configs)
+    settings_of = experiment.rows
+    if fix:
+        experiment = fixed(experiment, fix, chosen(name, "method", experiment.rows, methods))
     runs, left_out = buildable(plan(experiment, seeds, methods, datasets))
     stored = {} if force else {run: document for run in runs if (document := store.get(run.key)) is not None}
     missing, without_data = loadable([run for run in runs if run not in stored])
     left_out |= without_data
     announce(name, stored, missing, results, left_out)
-    for label, row in experiment.rows.items():
+    for label, row in settings_of.items():
         if there := [name for name in row.by_dataset if any((run.row, run.dataset) == (label, name) for run in runs)]:
             print(f"  settings from {configs}: {label} on {', '.join(there)}")
     if count := older_runs(runs, store):
@@ -73,7 +78,7 @@ def reproduce(
             count = sum(run in finished for run in runs)
             print(f"\ninterrupted: {count} of {len(runs)} runs are stored; {again} goes on from here")
             raise
-    show(experiment, [finished[run] | {"row": run.row} for run in runs if run in finished], results)
+    show(experiment, [finished[run] | {"row": run.row} for run in runs if run in finished], results, fix or {})
     for run, failure in failed.items():
         print(f"failed: {run}: {failure.reason}")
     return failed
@@ -146,12 +151,15 @@ def loadable(runs: Sequence[Run]) -> tuple[list[Run], dict[str, str]]:
     return [run for run in runs if run.dataset not in reasons], reasons
 
 
-def show(experiment: Experiment, documents: list[Document], results: Path) -> None:
-    """Print the table and write the figure, of as many runs as there are."""
+def show(experiment: Experiment, documents: list[Document], results: Path, fix: Nested) -> None:
+    """Print the table and write the figure, of as many runs as there are; what was fixed stands below the table, and
+    the figure is left as it was."""
     if not documents:
         return
     print(f"\n{experiment.table(documents)}")
-    if experiment.figure is not None:
+    if fix:
+        print(f"All of ours with {', '.join(f'{name}={value}' for name, value in flat(fix).items())}.")
+    elif experiment.figure is not None:
         path, image = results / "figures" / f"{experiment.name}.png", io.BytesIO()
         experiment.figure(documents).savefig(image, format="png")
         write_whole(path, image.getvalue())

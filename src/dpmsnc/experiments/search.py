@@ -6,14 +6,13 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data.benchmarks import split_version
 from dpmsnc.errors import InputError
-from dpmsnc.experiments.configs import Nested, config_path, flat, nested, overridden
+from dpmsnc.experiments.configs import Nested, check_settings, config_path, flat, nested, overridden
 from dpmsnc.experiments.methods import method
 from dpmsnc.experiments.spaces import SUGGESTIONS, Space, space
 from dpmsnc.experiments.store import backbone_of, configuration
@@ -54,16 +53,11 @@ class Search:
             raise InputError(f"{self.method} has no start; only dpm-snc and masked-labels do")
 
     def check_fixed(self) -> None:
-        """Complain about settings that the method does not have, and about values of another kind than theirs."""
-        fixed = flat(self.fixed)
-        if instead := next((NOT_FIXED[name] for name in fixed if name in NOT_FIXED), None):
+        """Complain about what there is another option for, and about what the method does not take."""
+        if instead := next((NOT_FIXED[name] for name in flat(self.fixed) if name in NOT_FIXED), None):
             raise InputError(f"--fix is for settings that a search could vary; there is {instead} for this one")
-        defaults = flat(configuration(self.unfixed(0))) if fixed else {}
-        for name, value in fixed.items():
-            if name not in defaults:
-                raise InputError(f"{self.method} has no setting {name} to fix; it has {', '.join(defaults)}")
-            if not same_kind(value, defaults[name]):
-                raise InputError(f"{name} cannot be {value!r}: by default it is {defaults[name]!r}, of another kind")
+        if self.fixed:
+            check_settings(self.method, self.unfixed(0), self.fixed)
 
     def unfixed(self, seed: int) -> Any:
         """The estimator with the method's defaults."""
@@ -145,19 +139,3 @@ class Search:
         parts += self._start.values()
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]
         return f"{self.path.with_suffix('')}-{digest}"
-
-
-def same_kind(value: Any, default: Any) -> bool:
-    """Whether a value can take the place of a default, as far as types tell.
-
-    Example:
-        >>> same_kind("False", True), same_kind(1, 0.5), same_kind(0.5, 1), same_kind(10.0, "confidence")
-        (False, True, False, True)
-    """
-    if isinstance(default, bool) or isinstance(value, bool):
-        return isinstance(default, bool) and isinstance(value, bool)
-    if isinstance(default, int):
-        return isinstance(value, int)
-    if isinstance(default, float):
-        return isinstance(value, int | float) and isfinite(value)
-    return default is None or isinstance(value, str | int | float)  # what is a word by default may be a number, too
