@@ -119,12 +119,30 @@ def test_what_is_fixed_is_another_run_and_draws_no_figure(fits, tmp_path, monkey
 
 @pytest.mark.parametrize(
     "setting, words",
-    [("steps=3", "one has no setting steps to fix; it has backbone"), ("lr=fast", "of another kind"),
-     ("seed=3", "--seeds says which")],
+    [("steps=3", "one has no setting steps to fix; it has hidden_channels"), ("lr=fast", "of another kind"),
+     ("lr=NaN", "of another kind"), ("seed=3", "not for the seed"), ("backbone=gat", "not for the backbone"),
+     ("scaling=5", "scaling is 5; choose one of unit"), ("scaling=loud", "scaling is 'loud'; choose one of unit"),
+     ("training={}", "one setting at a time")],
 )  # fmt: skip
 def test_what_cannot_be_fixed_is_refused_before_anything_runs(fits, tmp_path, capsys, setting, words):
     assert main(["reproduce", "trial", "--methods", "one", "--results", str(tmp_path), "--fix", setting]) == 2
     assert words in capsys.readouterr().err and not fits.seen
+
+
+@pytest.mark.parametrize("setting", ["epochs=0", "num_layers=0", "hidden_channels=0", "lr=-1"])
+def test_values_out_of_range_are_never_stored(fits, tmp_path, capsys, setting):
+    argv = ["reproduce", "trial", "--methods", "one", "--seeds", "0", "--results", str(tmp_path), "--fix", setting]
+    assert main(argv) == 1
+    assert f"{setting.partition('=')[0]} must be at least" in capsys.readouterr().out
+    assert Store(tmp_path).all("trial") == []
+
+
+def test_rows_that_what_is_fixed_makes_the_same_are_refused(fits, tmp_path, monkeypatch, capsys):
+    rows = {"slow": Row("one", {"lr": 0.001}), "fast": Row("one", {"lr": 0.1})}
+    monkeypatch.setitem(registry.EXPERIMENTS, "trial", replace(registry.EXPERIMENTS["trial"], rows=rows))
+    assert main(["reproduce", "trial", "--results", str(tmp_path), "--fix", "lr=0.5"]) == 2
+    assert "--fix makes slow and fast the same run" in capsys.readouterr().err and not fits.seen
+    assert main(["reproduce", "trial", "--results", str(tmp_path), "--fix", "lr=0.5", "--methods", "slow"]) == 0
 
 
 def test_after_an_interrupt_exactly_the_missing_runs_follow(fits, tmp_path, capsys):

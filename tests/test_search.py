@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from dpmsnc import InputError, NodeClassifier
 from dpmsnc.baselines.start import make_start
 from dpmsnc.cli import main
 from dpmsnc.cli_tune import parse_settings
+from dpmsnc.data import BENCHMARKS
 from dpmsnc.experiments import methods, spaces, tuning
 from dpmsnc.experiments.configs import Config, flat, nested, overridden, read_config
 from dpmsnc.experiments.earlier import searched_start
@@ -103,6 +105,12 @@ def test_what_cannot_be_fixed_is_refused(fix, words, capsys, tmp_path):
     words_given = [word for setting in fix for word in ("--fix", setting)]
     assert main(["tune", "gcn", "--dataset", "grid_scattered", "--trials", "1", *folders, *words_given]) == 2
     assert words in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+def test_other_splits_begin_a_new_search(monkeypatch):
+    before = Search("gcn", "cora").name
+    monkeypatch.setitem(BENCHMARKS, "cora", replace(BENCHMARKS["cora"], split_version=2))
+    assert before != Search("gcn", "cora").name and Search("gcn", "cora").path == Path("cora", "gcn.json")
 
 
 def test_a_configuration_holds_what_was_fixed(tmp_path):

@@ -116,3 +116,8 @@ def test_a_file_in_place_of_a_folder_is_the_users_to_mend(tmp_path):
     (tmp_path / "results").write_text("")
     with pytest.raises(InputError, match="may write"):
         write_document(tmp_path / "results" / "a.json", {})
+
+
+def test_the_version_of_a_split_left_older_names_as_they_were():
+    first = Key("homophilic", "cora", "lp", {"alpha": 0.5}, seed=0)
+    assert first.digest == "02ecf11721" and replace(first, split_version=1) == first

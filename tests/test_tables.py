@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -15,7 +16,7 @@ from dpmsnc.experiments.configs import Config
 from dpmsnc.experiments.methods import Method
 from dpmsnc.experiments.paper import FIGURES, TABLES, published
 from dpmsnc.experiments.run import Experiment, Row, Run
-from dpmsnc.experiments.store import Store
+from dpmsnc.experiments.store import Store, configuration
 from dpmsnc.experiments.stored import Stored
 from dpmsnc.experiments.table import Table
 from dpmsnc.graph import Graph
@@ -179,6 +180,18 @@ def test_older_runs_are_marked_and_stand_back_behind_newer_ones(results, monkeyp
     assert row[2] == "50.0±0.0" and "†" not in str(new)
 
 
+def test_runs_on_other_splits_are_marked_and_stand_back_whatever_their_method_s_version(results, monkeypatch):
+    benchmark = replace(benchmarks.BENCHMARKS["cora"], split_version=2)
+    monkeypatch.setitem(methods.METHODS, "gcn", Method(methods.METHODS["gcn"].build, version=2))
+    Store(results).put(document(run("gcn", 0), 0.9))
+    monkeypatch.setitem(benchmarks.BENCHMARKS, "cora", benchmark)
+    assert ["cora", "gcn†"] in [list(row[:2]) for row in shown(results).rows]
+    made = document(run("gcn", 0), 0.5, version=1) | {"split_version": 2}
+    Store(results).put(made)
+    first = next(d for d in Stored.of(registry.find("homophilic"), results).documents if d["seed"] == 0)
+    assert first["metrics"] == made["metrics"]
+
+
 def test_a_run_from_before_an_option_was_added_is_older(results):
     Store(results).put(document(run("pta", 0), 0.8, drop=("lr",)))
     Store(results).put(document(run("lp", 0), 0.7) | {"config": {"another": "setting"}})
@@ -199,14 +212,37 @@ def test_further_runs_say_what_they_changed_and_what_it_gave(results, monkeypatc
         Store(results).put(changed | {"config": changed["config"] | {"start": start}})
     assert main(["table", "homophilic", "--further", "--format", "json", "--results", str(results)]) == 0
     records = json.loads(capsys.readouterr().out)
-    assert [(r["method"], r["accuracy"], r["seeds"]) for r in records if r["method"] == "gcn"] == [
-        ("gcn", "70.0±0.0", "2")
+    assert [(r["most_like"], r["accuracy"], r["seeds"], r["differs_in"]) for r in records if r["method"] == "gcn"] == [
+        ("gcn", 70.0, 2, ["lr=0.5", "scaling=rows"])
     ]
-    assert {r["differs in"] for r in records} == {
-        "lr=0.5, scaling=rows", "start=stack of pta, gcn, repeats=3", "start=pta with settings"
-    }  # fmt: skip
+    assert sorted(r["differs_in"] for r in records if r["most_like"] == "dpm-snc (gcn)") == [
+        ["start=pta(lr=0.1)"], ["start=stack(members=(pta, gcn=(lr=0.1)), repeats=3)"]
+    ]  # fmt: skip
     monkeypatch.setitem(methods.METHODS, "gcn", Method(methods.METHODS["gcn"].build, version=2))
-    assert "lr=0.5, scaling=rows, older" in str(further.table(Stored.of(registry.find("homophilic"), results)))
+    assert "lr=0.5, scaling=rows, older  " in str(further.table(Stored.of(registry.find("homophilic"), results)))
+
+
+@pytest.mark.parametrize(
+    "change, label, words",
+    [
+        ({"method": "gone"}, "gone", ["a method that is gone"]),
+        ({"method": "appnp"}, "appnp", ["nothing"]),
+        ({"drop": ("lr",)}, "gcn", ["dropout=0.7", "no lr yet"]),
+        ({"split_version": 0}, "gcn", ["dropout=0.7", "older"]),
+    ],
+)
+def test_further_runs_without_a_row_and_from_long_ago_are_named_too(results, change, label, words):
+    rows = {"gcn": Row("gcn", {"dropout": 0.2})}
+    few = Experiment("few", ("cora",), rows, (0,), lambda runs: Table("", [], []))
+    ran = Run(few, "cora", "gcn", 0)
+    made = document(ran, 0.7, drop=change.pop("drop", ())) | {"backbone": "gcn"}
+    made["config"] |= {"dropout": 0.7} if label == "gcn" else {}
+    if label == "appnp":
+        made["config"] = configuration(methods.METHODS["appnp"].build(0))
+    Store(results).put(made | change)
+    found = Stored.of(few, results)
+    assert further.difference(found, found.further[0]) == (label, words)
+    assert "not in this table; this shows them:\n  dpmsnc table few" in str(found.table())
 
 
 def test_data_sets_have_no_further_runs(capsys):

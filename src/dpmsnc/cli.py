@@ -19,7 +19,7 @@ from dpmsnc import __version__
 from dpmsnc.classifier import NodeClassifier, Which
 from dpmsnc.cli_fit import Fit, fit_defaults
 from dpmsnc.cli_table import Report, Table
-from dpmsnc.cli_tune import Tune
+from dpmsnc.cli_tune import Tune, parse_settings
 from dpmsnc.errors import InputError
 
 
@@ -188,11 +188,10 @@ class Reproduce:
     configs: Path | None = None
     """Folder of configurations that `tune` wrote; a row is run with the one that it finds there for a data set."""
     fix: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """A setting that all rows asked for have in place of their own, as name=value: to try something else, which
-    `table --further` then shows."""
+    """A setting that all rows asked for have in place of their own, as name=value: to try something else. It is
+    stored beside the runs of the table, and `table --further` shows it."""
 
     def run(self) -> int:
-        from dpmsnc.cli_tune import parse_settings
         from dpmsnc.experiments.runner import reproduce
 
         flags: dict[str, Any] = {

@@ -32,9 +32,9 @@ class Table:
         from dpmsnc.experiments.registry import find
         from dpmsnc.experiments.stored import Stored
 
-        if self.name == "datasets" and self.further:
-            raise InputError("data sets have no runs; --further goes with an experiment")
         if self.name == "datasets":
+            if self.further:
+                raise InputError("data sets have no runs; --further goes with an experiment")
             table = datasets.table()
         else:
             stored = Stored.of(find(self.name), self.results, self.configs)

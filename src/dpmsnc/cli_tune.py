@@ -98,6 +98,8 @@ def parse_settings(words: Sequence[str]) -> dict[str, Any]:
             found[name] = json.loads(value)
         except json.JSONDecodeError:
             found[name] = value
+        if isinstance(found[name], dict):
+            raise InputError(f"--fix takes one setting at a time, for example {name}.steps=100, not a group")
     try:
         return nested(found)
     except TypeError as error:

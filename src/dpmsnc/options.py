@@ -149,20 +149,22 @@ def check_range(options: Any, **ranges: tuple[float, float]) -> None:
 
 
 def check_choices(options: Any, typed: Any = None) -> None:
-    """Raise `InputError` where an attribute is a word that its type does not list; `typed` has the types, by default
-    the class itself."""
+    """Raise `InputError` where an attribute is a word that its type does not list, or no word although there is nothing
+    else that it may be; `typed` has the types, by default the class itself."""
     source: Any = typed or type(options)
-    for name, words in choices(source).items():
+    for name, (words, alone) in choices(source).items():
         value = getattr(options, name)
-        if isinstance(value, str) and value not in words:
+        if value not in words if isinstance(value, str) else alone:
             raise InputError(f"{name} is {value!r}; choose one of {', '.join(words)}")
 
 
 @cache
-def choices(typed: Any) -> dict[str, list[str]]:
-    """The words that fields of a class, or arguments of a function, may be; those that may be none are left out."""
+def choices(typed: Any) -> dict[str, tuple[list[str], bool]]:
+    """The words that fields of a class, or arguments of a function, may be, and whether they may be nothing else; those
+    that may be no word are left out."""
     found = {}
     for name, hint in get_type_hints(typed).items():
         parts = [hint] if get_origin(hint) is Literal else get_args(hint)
-        found[name] = [word for part in parts if get_origin(part) is Literal for word in get_args(part)]
-    return {name: words for name, words in found.items() if words}
+        listed = [part for part in parts if get_origin(part) is Literal]
+        found[name] = [word for part in listed for word in get_args(part)], len(listed) == len(parts)
+    return {name: (words, alone) for name, (words, alone) in found.items() if words}

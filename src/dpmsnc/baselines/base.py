@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from math import inf
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,14 @@ from numpy.typing import NDArray
 
 from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.options import check_range
 from dpmsnc.split import split_known
+
+RANGES = {
+    **dict.fromkeys(("hidden_channels", "epochs", "evaluate_every"), (1, inf)),
+    **dict.fromkeys(("lr", "weight_decay"), (0, inf)),
+}
+"""Of what many baselines have; what is particular to one is checked there."""
 
 
 class Baseline(ABC):
@@ -29,6 +37,7 @@ class Baseline(ABC):
     def fit(self, graph: Graph, validation: Any = None) -> Self:
         """Learn from the known labels; those named by `validation` (a share, ids or a mask) choose among what was
         learned from the others, and in a `Stack` they weigh it."""
+        check_range(self, **{name: bounds for name, bounds in RANGES.items() if hasattr(self, name)})
         train, held_out = split_known(graph, validation, self.seed)
         self.graph_, self.classes_ = graph, graph.classes
         y_train = np.where(train, graph.y, UNKNOWN)

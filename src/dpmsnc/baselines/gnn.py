@@ -6,6 +6,7 @@ It is the GCN, GAT, ... row of every table, and the mean-field start of the pape
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 import torch
@@ -50,7 +51,7 @@ class GNN(Baseline):
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
         check_choices(self)
-        check_range(self, dropout=(0, 0.99), input_dropout=(0, 0.99))
+        check_range(self, num_layers=(1, inf), dropout=(0, 0.99), input_dropout=(0, 0.99))
         tensors = GraphTensors.of(graph, self.scaling)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpmsnc.errors import InputError
 from dpmsnc.experiments.store import backbone_of, configuration, write_document
+from dpmsnc.options import check_choices
 
 if TYPE_CHECKING:
     from dpmsnc.experiments.run import Experiment, Row
@@ -97,7 +98,9 @@ def overridden(model: Estimator, settings: Nested) -> Estimator:
             changed = type(model)(**arguments(merged(model.config(), settings)))
             changed._check_settings()
             return changed
-        return type(model)(**merged(own_arguments(model), settings))
+        baseline = type(model)(**merged(own_arguments(model), settings))
+        check_choices(baseline)
+        return baseline
     except (TypeError, AttributeError) as error:
         raise InputError(f"{type(model).__name__} does not take the settings {dict(settings)} ({error})") from error
 
@@ -107,7 +110,8 @@ def check_settings(name: str, model: Any, settings: Nested) -> None:
     own = flat(configuration(model))
     for option, value in flat(settings).items():
         if option not in own:
-            raise InputError(f"{name} has no setting {option} to fix; it has {', '.join(own)}")
+            there_are = ", ".join(one for one in own if one not in NOT_SETTINGS)
+            raise InputError(f"{name} has no setting {option} to fix; it has {there_are}")
         if not same_kind(value, own[option]):
             raise InputError(f"{option} cannot be {value!r}: by default it is {own[option]!r}, of another kind")
 
@@ -125,7 +129,9 @@ def same_kind(value: Any, default: Any) -> bool:
         return isinstance(value, int)
     if isinstance(default, float):
         return isinstance(value, int | float) and isfinite(value)
-    return default is None or isinstance(value, str | int | float)  # what is a word by default may be a number, too
+    if isinstance(value, int | float):
+        return isfinite(value)  # what is a word by default may be a number, too
+    return default is None or isinstance(value, str)
 
 
 def own_arguments(model: Any) -> dict[str, Any]:
@@ -183,20 +189,17 @@ def configured(experiment: Experiment, folder: Path) -> Experiment:
     return replace(experiment, rows=rows)
 
 
-def fixed(experiment: Experiment, settings: Nested, rows: Iterable[str]) -> Experiment:
+def with_fixed(experiment: Experiment, settings: Nested, rows: Iterable[str]) -> Experiment:
     """The experiment with the same settings in all of these rows, over those that they have."""
     from dpmsnc.experiments.methods import method
 
-    if "seed" in settings:
-        raise InputError("the seed is not a setting to fix; --seeds says which ones")
+    if refused := [name for name in NOT_SETTINGS if name in settings]:
+        raise InputError(f"--fix is for settings, not for the {refused[0]}, which the rows or --seeds say")
     changed = dict(experiment.rows)
     for label in rows:
         row = experiment.rows[label]
-        model = method(row.method).build(0, **row.settings)
-        check_settings(label, model, settings)
+        check_settings(label, method(row.method).build(0, **row.settings), settings)
         found = {dataset: merged(row.by_dataset.get(dataset, {}), settings) for dataset in experiment.datasets}
-        for one in found.values():
-            overridden(model, one)  # a classifier complains now of what is out of range, a baseline when it is fitted
         changed[label] = replace(row, by_dataset=found)
     return replace(experiment, rows=changed)
 

@@ -1,78 +1,104 @@
 """Stored runs that belong to no row of an experiment: what else was tried, and what it gave.
 
-A line per data set and configuration says in which settings it differs from the row of the same method that is most
-like it (from the method's defaults where there is no such row), so that nobody has to take it on trust that
-a choice was made among alternatives. Validation accuracy stands first: it is what may choose.
+A line per data set and configuration says which row is most like it and in which settings it differs from that, so that
+nobody has to take it on trust that a choice was made among alternatives. Validation accuracy stands first: it is what
+may choose.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from dpmsnc.data.benchmarks import split_version
 from dpmsnc.experiments.comparison import cpu, start
+from dpmsnc.experiments.methods import METHODS
 from dpmsnc.experiments.run import Run
 from dpmsnc.experiments.store import Document, Key
 from dpmsnc.experiments.stored import Stored, defaults, options, versions
 from dpmsnc.experiments.table import Table, percent, summary
 
-HEADER = ("data set", "method", "differs in", "validation", "accuracy", "sub-acc", "start", "CPU s", "seeds")
-METRICS = ("validation_accuracy", "accuracy", "subgraph_accuracy")
+METRICS = {"validation_accuracy": "validation", "accuracy": "accuracy", "subgraph_accuracy": "sub-acc"}
+HEADER = ("data set", "most like", "differs in", *METRICS.values(), "start", "CPU s", "seeds")
 NOTES = (
-    "Means±std over seeds in %. Differences are to the most similar row of the method, as it is run now; an option",
-    "that had not been there yet is not named. Older: of an earlier version of the method, or on other splits.",
+    "Means±std over seeds in %. Most like: the row of the method from which the fewest settings differ, as it is run",
+    "now, or the method's defaults. Older: of an earlier version of the method, or on other splits. Experiments that",
+    "share their runs list each other's rows here.",
 )
+
+
+class Difference(NamedTuple):
+    """Of a run to the row that is most like it, or to its method where there is no such row."""
+
+    label: str
+    settings: list[str]
 
 
 def table(stored: Stored) -> Table:
     """Of the runs that `stored` has no row for."""
-    order = stored.experiment.datasets.index
-    groups = _together([document for document in stored.further if document["dataset"] in stored.experiment.datasets])
-    rows = [
-        [dataset, method, _difference(stored, runs[0]), *_figures(runs)]
-        for (dataset, method, _), runs in sorted(groups.items(), key=lambda item: (order(item[0][0]), item[0][1:]))
-    ]
+    groups: dict[tuple[int, str], list[Document]] = {}
+    for document in stored.further:
+        place = stored.experiment.datasets.index(document["dataset"])
+        groups.setdefault((place, Key.of(document).path.stem.rpartition("-")[0]), []).append(document)
+    lines = [(difference(stored, groups[name][0]), groups[name]) for name in sorted(groups)]
+    rows = [[runs[0]["dataset"], label, ", ".join(settings), *_cells(runs)] for (label, settings), runs in lines]
+    records = [_record(found, runs) for found, runs in lines]
     title = f"Further runs of {stored.experiment.name}"
-    return Table(title, HEADER, rows, NOTES, labels=3, grouped=True, records=[dict(zip(HEADER, row)) for row in rows])
+    return Table(title, HEADER, rows, NOTES, labels=3, grouped=True, records=records)
 
 
-def _together(documents: Sequence[Document]) -> dict[tuple[str, str, str], list[Document]]:
-    """By data set, method with its network, and configuration."""
-    groups: dict[tuple[str, str, str], list[Document]] = {}
-    for document in documents:
-        network = document.get("backbone")
-        name = document["method"] if network in (None, document["method"]) else f"{document['method']} ({network})"
-        groups.setdefault((document["dataset"], name, Key.of(document).digest), []).append(document)
-    return groups
+def difference(stored: Stored, document: Document) -> Difference:
+    """What a run has otherwise than the row of its method that is most like it."""
+    name, dataset = document["method"], document["dataset"]
+    if name not in METHODS:
+        return Difference(name, ["a method that is gone"])
+    rows = [label for label, row in stored.experiment.rows.items() if row.method == name]
+    found = [
+        Difference(row, _changed(document, options(Run(stored.experiment, dataset, row, 0).key.config))) for row in rows
+    ]
+    closest = min(
+        found, key=lambda one: len(one.settings), default=Difference(name, _changed(document, defaults(name)))
+    )
+    older = versions(Key.of(document)) < (split_version(dataset), METHODS[name].version)
+    return Difference(closest.label, [*closest.settings, *(["older"] if older else [])] or ["nothing"])
 
 
-def _figures(runs: Sequence[Document]) -> list[str]:
+def _changed(document: Document, now: Mapping[str, Any]) -> list[str]:
+    was = options(document["config"])
+    changed = [f"{name}={_short(value)}" for name, value in was.items() if name not in now or value != now[name]]
+    return changed + [f"no {name} yet" for name in now if name not in was]
+
+
+def _short(value: Any) -> str:
+    """A value in few words; a start with its settings in brackets.
+
+    Example:
+        >>> _short(["stack", {"members": {"pta": {"lr": 0.1}, "gcn": {}}, "repeats": 3}])
+        'stack(members=(pta=(lr=0.1), gcn), repeats=3)'
+    """
+    match value:
+        case [str(name), Mapping() as settings]:
+            return f"{name}{_short(settings)}"
+        case Mapping():
+            return f"({', '.join(f'{name}={_short(one)}' if one != {} else name for name, one in value.items())})"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _cells(runs: Sequence[Document]) -> list[str]:
     found = [summary(runs, metric) for metric in METRICS]
     shares = [percent(one.mean, one.std) if one else percent(None) for one in found]
     return [*shares, start(runs), cpu(runs), str(len(runs))]
 
 
-def _difference(stored: Stored, document: Document) -> str:
-    """What a run has otherwise than the row of its method that is most like it."""
-    rows = [label for label, row in stored.experiment.rows.items() if row.method == document["method"]]
-    keys = [Run(stored.experiment, document["dataset"], row, 0).key for row in rows]
-    differences = [_changed(document, options(key.config)) for key in keys]
-    words = min(differences, key=len, default=_changed(document, defaults(document["method"])))
-    older = any(versions(Key.of(document)) < versions(key) for key in keys)
-    return ", ".join([*words, *(["older"] if older else [])]) or "options that are gone"
-
-
-def _changed(document: Document, now: Mapping[str, Any]) -> list[str]:
-    was = options(document["config"])
-    return [f"{name}={_short(value)}" for name, value in was.items() if name in now and value != now[name]]
-
-
-def _short(value: Any) -> str:
-    """A start by its name and that of its members; of their settings it only says that there are some."""
-    match value:
-        case [str(name), {"members": Mapping() as members, **rest}]:
-            more = [f"{option}={_short(setting)}" for option, setting in rest.items()]
-            return f"{name} of {', '.join([*members, *more])}"
-        case [str(name), Mapping()]:
-            return f"{name} with settings"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _record(found: Difference, runs: Sequence[Document]) -> dict[str, Any]:
+    """The same for machines; metrics are means in per cent."""
+    means = {metric: summary(runs, metric) for metric in METRICS}
+    return {
+        "dataset": runs[0]["dataset"],
+        "method": runs[0]["method"],
+        "backbone": runs[0].get("backbone"),
+        "most_like": found.label,
+        "differs_in": found.settings,
+        "seeds": len(runs),
+        **{metric: one and round(100 * one.mean, 4) for metric, one in means.items()},
+    }

@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 from dpmsnc.errors import InputError
-from dpmsnc.experiments.configs import Nested, configured, fixed, flat, require_configuration
+from dpmsnc.experiments.configs import Nested, configured, flat, require_configuration, with_fixed
 from dpmsnc.experiments.execution import Failure, Workers, workers
 from dpmsnc.experiments.registry import find
 from dpmsnc.experiments.run import Experiment, Run
@@ -53,15 +53,17 @@ def reproduce(
     if configs is not None:
         experiment = configured(experiment, configs)
         require_configuration([experiment], configs)
-    settings_of = experiment.rows
+    as_configured = experiment.rows
     if fix:
-        experiment = fixed(experiment, fix, chosen(name, "method", experiment.rows, methods))
+        experiment = with_fixed(experiment, fix, chosen(name, "method", experiment.rows, methods))
     runs, left_out = buildable(plan(experiment, seeds, methods, datasets))
+    if fix:
+        check_distinct(runs)
     stored = {} if force else {run: document for run in runs if (document := store.get(run.key)) is not None}
     missing, without_data = loadable([run for run in runs if run not in stored])
     left_out |= without_data
     announce(name, stored, missing, results, left_out)
-    for label, row in settings_of.items():
+    for label, row in as_configured.items():
         if there := [name for name in row.by_dataset if any((run.row, run.dataset) == (label, name) for run in runs)]:
             print(f"  settings from {configs}: {label} on {', '.join(there)}")
     if count := older_runs(runs, store):
@@ -138,6 +140,17 @@ def buildable(runs: Sequence[Run]) -> tuple[list[Run], dict[str, str]]:
         except InputError as error:
             reasons[run.row] = str(error)
     return [run for run in runs if run.row not in reasons], reasons
+
+
+def check_distinct(runs: Sequence[Run]) -> None:
+    """Complain where settings that were fixed make two rows the same run."""
+    labels: dict[Path, Run] = {}
+    for run in runs:
+        other = labels.setdefault(run.key.path, run)
+        if other.row != run.row:
+            raise InputError(
+                f"--fix makes {other.row} and {run.row} the same run on {run.dataset}; choose with --methods"
+            )
 
 
 def loadable(runs: Sequence[Run]) -> tuple[list[Run], dict[str, str]]:

@@ -134,7 +134,9 @@ class Search:
     @property
     def name(self) -> str:
         """The name of its study: scores can be compared as long as none of what it is made of changes."""
-        versions = method(self.method).version, split_version(self.dataset)
+        versions = [method(self.method).version]
+        if split_version(self.dataset) > 1:
+            versions.append(split_version(self.dataset))
         parts = [self.space, configuration(self.default(0)), *versions, self.seeds, self.seed]
         parts += self._start.values()
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]

@@ -54,7 +54,11 @@ class Stored:
                 found = [document for document in everything if fits(document, key)]
                 used |= set(map(id, found))
                 stored._add(dataset, row, key, found)
-        stored.further = [document for document in everything if id(document) not in used]
+        stored.further = [
+            document
+            for document in everything
+            if id(document) not in used and document["dataset"] in experiment.datasets
+        ]
         return stored
 
     def _add(self, dataset: str, row: str, key: Key, found: list[Document]) -> None:
@@ -82,7 +86,8 @@ class Stored:
             what = "older runs, from before the method, its options or the split changed"
             yield f"{SIGN} {what} (seeds): {', '.join(cells)}."
         if self.further:
-            yield f"{len(self.further)} further stored runs have settings that are not in this table; see --further."
+            yield f"{len(self.further)} further stored runs have settings that are not in this table; this shows them:"
+            yield f"  dpmsnc table {self.experiment.name}{self.flags} --further"
         if self.missing:
             number = len(self.experiment.seeds) * len(self.experiment.rows) * len(self.experiment.datasets)
             which = "missing or older" if self.older else "missing"
@@ -91,9 +96,13 @@ class Stored:
 
     @property
     def command(self) -> str:
+        return f"dpmsnc reproduce {self.experiment.name}{self.flags}"
+
+    @property
+    def flags(self) -> str:
+        """Of a command that is to see the same runs."""
         results = "" if self.results == DEFAULT_RESULTS else f" --results {self.results}"
-        configs = "" if self.configs is None else f" --configs {self.configs}"
-        return f"dpmsnc reproduce {self.experiment.name}{results}{configs}"
+        return results + ("" if self.configs is None else f" --configs {self.configs}")
 
 
 def older_runs(runs: Sequence[Run], store: Store) -> int:
