@@ -10,14 +10,16 @@ import pytest
 
 from dpmsnc import InputError, NodeClassifier, Sampling, Training
 from dpmsnc.baselines import GNN, PTA
-from dpmsnc.data import grid_scattered
+from dpmsnc.data import Task, grid_scattered
+from dpmsnc.data.benchmarks import per_class
 from dpmsnc.experiments import methods, spaces, tuning
 from dpmsnc.experiments.configs import Config, read_config
 from dpmsnc.experiments.earlier import earlier_settings
 from dpmsnc.experiments.methods import Method
 from dpmsnc.experiments.search import Search
-from dpmsnc.experiments.trial import prepared, validation_score, what_is_seen
+from dpmsnc.experiments.trial import Visible, prepared, validation_score, what_is_seen
 from dpmsnc.experiments.tuning import finished, open_study, tune
+from dpmsnc.graph import Graph
 
 SHORT = {
     "hidden_channels": 8,
@@ -117,7 +119,7 @@ def test_of_equal_trials_the_cheaper_one_wins(noted, tmp_path, monkeypatch):
 def test_the_best_trials_are_scored_on_the_final_seeds_and_the_mean_decides(noted, tmp_path, monkeypatch, capsys):
     scored = []
 
-    def score(model, graph, validation, progress=None):
+    def score(model, seen, progress=None):
         """On the first seeds a rate of .001 is best and the default's .01 worst; on the others .005 is, then .01."""
         scored.append((model.seed, model.lr, model.hidden_channels))
         first = {0.001: 0.9, 0.005: 0.8, 0.01: 0.7}
@@ -252,10 +254,34 @@ def test_a_start_is_fitted_once_for_all_trials_and_changes_no_score(monkeypatch)
     seen, search = what_is_seen(task), Search("dpm-snc", "grid_scattered")
     monkeypatch.setattr(Search, "default", lambda self, seed: NodeClassifier(seed=100, **(SHORT | {"start": "pta"})))
     models = [prepared(search, 100, {}, seen) for _ in range(2)]
-    scores = [validation_score(model, task.graph, task.validation, lambda running: None) for model in models]
+    scores = [validation_score(model, seen, lambda running: None) for model in models]
     assert fits == [1]
     alone = search.default(100).fit(task.graph, validation=task.validation)
     assert len(fits) == 2 and scores == [alone.best_accuracy_] * 2
+
+
+def test_evenly_drawn_validation_nodes_count_as_much_as_their_class():
+    """Two classes that never meet, one of them nine times as large: being right on it counts nine times as much."""
+    sizes = np.array([40, 360])
+    y = np.repeat([0, 1], sizes)
+    rng = np.random.default_rng(0)
+    edges = [
+        pair for c in (0, 1) for pair in rng.choice(np.flatnonzero(y == c), (4 * sizes[c], 2)) if pair[0] != pair[1]
+    ]
+    graph = Graph.build(np.array(edges).T, x=np.eye(2)[y] + rng.normal(scale=0.1, size=(400, 2)), y=y)
+    even = Task.hiding("even", graph, *per_class(5, 10)(y, {}, seed=0))
+    seen = what_is_seen(even)
+    shown = graph.y[seen.validation]
+    np.testing.assert_allclose([seen.weight[shown == c].sum() for c in (0, 1)], [0.1, 0.9], atol=0.03)
+
+    class Constant(GNN):
+        def fit(self, graph, validation=None):
+            self.graph_, self.proba_ = graph, np.tile([0.0, 1.0], (400, 1))
+            return self
+
+    assert validation_score(Constant(), seen) == pytest.approx(seen.weight[shown == 1].sum())
+    uneven = even.validation & ~(np.cumsum(even.validation) == 1)
+    assert set(Visible(even.graph, uneven).weight) == {1 / 19}
 
 
 def test_a_start_that_depends_on_the_classifier_is_not_shared():

@@ -6,6 +6,7 @@ import json
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,14 +14,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dpmsnc.baselines.stack import Stack
 from dpmsnc.baselines.start import make_start
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import Task
 from dpmsnc.errors import InputError
 from dpmsnc.experiments.configs import overridden
 from dpmsnc.experiments.search import Search
-from dpmsnc.graph import Graph
-from dpmsnc.metrics import accuracy
+from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.options import estimates_shares
 
 if TYPE_CHECKING:
     from optuna import Trial
@@ -40,6 +42,19 @@ class Visible:
     validation: NDArray[np.bool_]
     starts: dict[str, FittedStart] = field(default_factory=dict)
     """Fitted for the first trial that asked for them, and remembered for the others."""
+
+    @cached_property
+    def weight(self) -> NDArray[np.float64]:
+        """What each validation node counts: equally, or as much as its class among unlabelled nodes where validation
+        nodes were drawn evenly. The shares of the classes are the same for all trials, by PTA's answers."""
+        y, classes = self.graph.y[self.validation], self.graph.num_classes
+        counts = np.bincount(y, minlength=classes)
+        shares = counts.astype(np.float64)
+        if estimates_shares("auto", counts.tolist()):
+            proba = Stack({"pta": {}}).fit(self.graph, validation=self.validation).predict_proba()
+            shares = proba[self.validation | (self.graph.y == UNKNOWN)].mean(axis=0)
+        weight = (shares / np.maximum(counts, 1))[y]
+        return weight / weight.sum()
 
     def start(self, model: NodeClassifier) -> Any:
         """The start of a classifier; fitted already, unless it depends on the classifier's other settings."""
@@ -73,11 +88,14 @@ def what_is_seen(task: Task) -> Visible:
 
 
 def prepared(search: Search, seed: int, chosen: dict[str, Any], seen: Visible) -> Any:
-    """The estimator of a trial; its start is fitted, so that no trial pays for what others share."""
+    """The estimator of a trial; its start is fitted or validation nodes are weighed, so that no trial pays for what
+    others share."""
     torch.set_num_threads(1)
     model = overridden(search.default(seed), search.settings(chosen))
     if isinstance(model, NodeClassifier):
         model.start = seen.start(model)
+    else:
+        _ = seen.weight
     return model
 
 
@@ -85,20 +103,17 @@ def mean_score(models: Sequence[Any], visible: Sequence[Visible], trial: Trial) 
     """Validation accuracy over the seeds."""
     scores: list[float] = []
     for model, seen in zip(models, visible, strict=True):
-        scores.append(validation_score(model, seen.graph, seen.validation, watch(trial, scores)))
+        scores.append(validation_score(model, seen, watch(trial, scores)))
     return statistics.fmean(scores)
 
 
-def validation_score(
-    model: Any,
-    graph: Graph,
-    validation: NDArray[np.bool_],
-    progress: Callable[[PartialTraining], None] | None = None,
-) -> float:
-    """Fit, and the validation accuracy of the weights that the fit kept."""
+def validation_score(model: Any, seen: Visible, progress: Callable[[PartialTraining], None] | None = None) -> float:
+    """Fit, and the validation accuracy of the weights that the fit kept; classes may be weighed (`Visible.weight`)."""
+    graph, validation = seen.graph, seen.validation
     if not isinstance(model, NodeClassifier):
         model.fit(graph, validation=validation)
-        return accuracy(graph.encode(model.predict()), graph.y, validation)
+        right = (graph.encode(model.predict()) == graph.y)[validation]
+        return round(float(right @ seen.weight), 9)  # ties are to be ties whichever nodes were right
     model.fit(graph, validation=validation, progress=progress)
     if model.interrupted_:  # `fit` turns Ctrl-C into an early end
         raise KeyboardInterrupt

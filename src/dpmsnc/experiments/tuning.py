@@ -196,7 +196,7 @@ def final_score(search: Search, study: Study, trial: FrozenTrial, seed: int, see
     """Of a trial on one more seed; kept with the study, so that nothing is fitted twice."""
     name = f"trial {trial.number} on seed {seed}"
     if name not in study.user_attrs:
-        score = validation_score(prepared(search, seed, trial.params, seen), seen.graph, seen.validation)
+        score = validation_score(prepared(search, seed, trial.params, seen), seen)
         study.set_user_attr(name, score)
         print(f"[final] seed {seed}: validation {100 * score:.2f} %: {search.described(trial.params)}", flush=True)
     return float(study.user_attrs[name])
