@@ -169,3 +169,17 @@ def test_a_classifier_starts_from_it_and_keeps_that_through_a_folder(task, tmp_p
     assert NodeClassifier.load(tmp_path / "model").start == ["stack", {"members": SHORT}]
     expected = Stack(SHORT, seed=3).fit(task.graph, validation=task.validation).predict_proba()
     assert np.allclose(model.start_proba_, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "members, words",
+    [
+        ({"gcn": {"epochs": 0}}, "epochs must be at least 1"),
+        ({"gcn": {"lr": -1}}, "lr must be at least 0"),
+        ({"pta": {"alpha": 7}}, "alpha must be at least 0 and at most 1"),
+    ],
+)
+def test_settings_of_members_that_are_out_of_range_are_refused(members, words):
+    task = grid_scattered(columns=20)
+    with pytest.raises(InputError, match=words):
+        Stack(members).fit(task.graph, validation=task.validation)

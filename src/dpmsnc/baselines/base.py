@@ -37,13 +37,17 @@ class Baseline(ABC):
     def fit(self, graph: Graph, validation: Any = None) -> Self:
         """Learn from the known labels; those named by `validation` (a share, ids or a mask) choose among what was
         learned from the others, and in a `Stack` they weigh it."""
-        check_range(self, **{name: bounds for name, bounds in RANGES.items() if hasattr(self, name)})
+        self.check_common()
         train, held_out = split_known(graph, validation, self.seed)
         self.graph_, self.classes_ = graph, graph.classes
         y_train = np.where(train, graph.y, UNKNOWN)
         y_validation = np.where(held_out, graph.y, UNKNOWN)
         self.proba_ = self._fit(graph, y_train, y_validation)
         return self
+
+    def check_common(self) -> None:
+        """Complain of what many baselines have and is out of range here."""
+        check_range(self, **{name: bounds for name, bounds in RANGES.items() if hasattr(self, name)})
 
     @abstractmethod
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:

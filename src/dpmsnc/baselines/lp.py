@@ -16,6 +16,7 @@ References: Zhu & Ghahramani, "Learning from Labeled and Unlabeled Data with Lab
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from dpmsnc.baselines.base import Baseline, one_hot
 from dpmsnc.graph import Graph
 from dpmsnc.nn.operator import symmetric_normalised
+from dpmsnc.options import check_range
 
 
 @dataclass(eq=False)
@@ -40,6 +42,7 @@ class LabelPropagation(Baseline):
     clamp: bool = False
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
+        check_range(self, num_layers=(0, inf), alpha=(0, 1))
         S = symmetric_normalised(graph.adjacency, self_loop=0.0)
         Y0 = one_hot(y_train, graph.num_classes)
         labelled = Y0.any(axis=1)

@@ -31,7 +31,7 @@ from dpmsnc.baselines.base import Baseline, one_hot
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.backbones.base import multiply
 from dpmsnc.nn.operator import GraphTensors, Operator
-from dpmsnc.options import ScalingName
+from dpmsnc.options import ScalingName, check_choices, check_range
 
 EXPONENT_EPOCHS = 100
 
@@ -61,6 +61,8 @@ class PTA(Baseline):
     seed: int = 0
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
+        check_choices(self)
+        check_range(self, num_layers=(0, math.inf), alpha=(0, 1))
         tensors = GraphTensors.of(graph, self.scaling)
         targets = self._soft_targets(
             tensors.operator("gcn"), torch.from_numpy(one_hot(y_train, graph.num_classes)).float()

@@ -118,9 +118,11 @@ class Stack(Baseline):
         if name not in MEMBERS:
             raise InputError(f"no member of a stack is called {name}; there are {', '.join(MEMBERS)}")
         try:
-            return MEMBERS[name](seed=seed, **settings)
+            member = MEMBERS[name](seed=seed, **settings)
         except TypeError as error:
             raise InputError(f"the member {name!r} does not take the settings {settings!r} ({error})") from error
+        member.check_common()
+        return member
 
 
 def calibrated(p: NDArray[np.float64], nodes: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.float64]:

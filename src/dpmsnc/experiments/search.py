@@ -18,6 +18,8 @@ from dpmsnc.experiments.spaces import SUGGESTIONS, Space, space
 from dpmsnc.experiments.store import backbone_of, configuration
 
 FIRST_SEED = 100
+SCORE_OF_BASELINES = 2
+"""Goes up when their trials are scored otherwise, which begins new searches."""
 NOT_FIXED = {"seed": "--seeds", "start": "--start", "backbone": "--backbone"}
 """Settings that a search has another option for."""
 
@@ -139,5 +141,7 @@ class Search:
             versions.append(split_version(self.dataset))
         parts = [self.space, configuration(self.default(0)), *versions, self.seeds, self.seed]
         parts += self._start.values()
+        if not isinstance(self.default(0), NodeClassifier):
+            parts.append({"score": SCORE_OF_BASELINES})
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]
         return f"{self.path.with_suffix('')}-{digest}"
