@@ -17,7 +17,7 @@ from dpmsnc.errors import InputError
 from dpmsnc.experiments.configs import Nested, configured, flat, require_configuration, with_fixed
 from dpmsnc.experiments.execution import Failure, Workers, workers
 from dpmsnc.experiments.registry import find
-from dpmsnc.experiments.run import Experiment, Run
+from dpmsnc.experiments.run import Experiment, Row, Run
 from dpmsnc.experiments.store import Document, Store
 from dpmsnc.experiments.stored import older_runs
 from dpmsnc.report import make_folder, write_whole
@@ -63,9 +63,7 @@ def reproduce(
     missing, without_data = loadable([run for run in runs if run not in stored])
     left_out |= without_data
     announce(name, stored, missing, results, left_out)
-    for label, row in as_configured.items():
-        if there := [name for name in row.by_dataset if any((run.row, run.dataset) == (label, name) for run in runs)]:
-            print(f"  settings from {configs}: {label} on {', '.join(there)}")
+    announce_settings(as_configured, runs, configs)
     if count := older_runs(runs, store):
         print(f"  kept, but not shown here: {count} runs from before the method, its options or the split changed")
     if not stored and not missing:
@@ -192,6 +190,14 @@ def announce(
             print(f"  {word}: {row} on {dataset}, seed {', '.join(seeds)}")
     for what, why in left_out.items():
         print(f"  left out: {what}: {why}")
+
+
+def announce_settings(rows: Mapping[str, Row], runs: Sequence[Run], configs: Path | None) -> None:
+    """Say which cells have settings that were found by a search."""
+    cells = {(run.row, run.dataset) for run in runs}
+    for label, row in rows.items():
+        if there := [dataset for dataset in row.by_dataset if (label, dataset) in cells]:
+            print(f"  settings from {configs}: {label} on {', '.join(there)}")
 
 
 def time_left(finished: Mapping[Run, Document], missing: Collection[Run], at_a_time: int = 1) -> float | None:
