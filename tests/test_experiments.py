@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +9,11 @@ from dpmsnc import InputError
 from dpmsnc.baselines import GNN
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.cli import main
+from dpmsnc.cli_tune import parse_settings
 from dpmsnc.data import BENCHMARKS, grid_scattered
 from dpmsnc.data.benchmarks import Benchmark, per_class
 from dpmsnc.experiments import citation, homophilic, methods, registry, synthetic
+from dpmsnc.experiments.configs import with_fixed
 from dpmsnc.experiments.methods import Method
 from dpmsnc.experiments.run import Experiment, Row, Run, score
 from dpmsnc.experiments.runner import in_words, plan, reproduce, time_left
@@ -127,6 +130,16 @@ def test_what_is_fixed_is_another_run_and_draws_no_figure(fits, tmp_path, monkey
 def test_what_cannot_be_fixed_is_refused_before_anything_runs(fits, tmp_path, capsys, setting, words):
     assert main(["reproduce", "trial", "--methods", "one", "--results", str(tmp_path), "--fix", setting]) == 2
     assert words in capsys.readouterr().err and not fits.seen
+
+
+def test_a_start_is_fixed_by_name_or_with_settings():
+    experiment = Experiment("trial", ("cora",), {"dpm-snc": Row("dpm-snc")}, (0,), table=count)
+    for value in ("lp", ["lp", {"num_layers": 3}]):
+        fixed = with_fixed(experiment, parse_settings([f"start={json.dumps(value)}"]), ["dpm-snc"])
+        assert Run(fixed, "cora", "dpm-snc", 0).build().start == value
+    for value in ("luck", ["luck", {}], ["lp", {"width": 3}], ["lp"], 3):
+        with pytest.raises(InputError, match="start"):
+            with_fixed(experiment, {"start": value}, ["dpm-snc"])
 
 
 @pytest.mark.parametrize("setting", ["epochs=0", "num_layers=0", "hidden_channels=0", "lr=-1"])

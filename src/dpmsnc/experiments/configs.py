@@ -107,12 +107,16 @@ def overridden(model: Estimator, settings: Nested) -> Estimator:
 
 def check_settings(name: str, model: Any, settings: Nested) -> None:
     """Complain about settings that an estimator does not have, and about values of another kind than its own."""
+    from dpmsnc.baselines.start import make_start
+
     own = flat(configuration(model))
     for option, value in flat(settings).items():
         if option not in own:
             there_are = ", ".join(one for one in own if one not in NOT_SETTINGS)
             raise InputError(f"{name} has no setting {option} to fix; it has {there_are}")
-        if not same_kind(value, own[option]):
+        if option == "start":
+            make_start(overridden(model, {"start": value}))  # a name, or one with settings; complains of others
+        elif not same_kind(value, own[option]):
             raise InputError(f"{option} cannot be {value!r}: by default it is {own[option]!r}, of another kind")
 
 
