@@ -20,30 +20,9 @@ from dpmsnc.experiments.store import Store, configuration
 from dpmsnc.experiments.stored import Stored
 from dpmsnc.experiments.table import Table
 from dpmsnc.graph import Graph
+from made_documents import document, run
 
 KEYS = ["dataset", "method", "backbone", "metric", "mean", "std", "seeds", "last_mean", "paper_mean", "paper_std"]
-
-
-def document(run, accuracy, version=None, last=None, drop=()):
-    """What the store would hold of a run."""
-    scores = {"accuracy": accuracy, "subgraph_accuracy": accuracy / 2, "subgraph_accuracy_known": accuracy / 2}
-    key = run.key
-    return {
-        "experiment": key.experiment,
-        "dataset": key.dataset,
-        "method": key.method,
-        "method_version": key.method_version if version is None else version,
-        "seed": key.seed,
-        "config": {name: value for name, value in key.config.items() if name not in drop},
-        "metrics": {"selected": scores, "last": last and {**scores, "accuracy": last}},
-        "stability": None,
-        "cpu_s": 3.0,
-        "timestamp": "2026-01-01T00:00:00+00:00",
-    }
-
-
-def run(row, seed, dataset="cora", experiment="homophilic"):
-    return Run(registry.find(experiment), dataset, row, seed)
 
 
 @pytest.fixture
@@ -243,11 +222,6 @@ def test_further_runs_without_a_row_and_from_long_ago_are_named_too(results, cha
     found = Stored.of(few, results)
     assert further.difference(found, found.further[0]) == (label, words)
     assert "not in this table; this shows them:\n  dpmsnc table few" in str(found.table())
-
-
-def test_data_sets_have_no_further_runs(capsys):
-    assert main(["table", "datasets", "--further"]) == 2
-    assert "--further goes with an experiment" in capsys.readouterr().err
 
 
 def test_a_run_without_an_option_is_only_one_of_its_default(results, monkeypatch):

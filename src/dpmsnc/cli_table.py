@@ -24,23 +24,28 @@ class Table:
     """Folder of configurations, if `reproduce` was given one."""
     further: bool = False
     """Instead of the table, runs with settings that are not in it: what else was tried."""
+    below: bool = False
+    """Instead of the table, its rows that stay below the paper's, each with what else was tried there."""
 
     def run(self) -> int:
         from dpmsnc.errors import InputError
-        from dpmsnc.experiments import datasets, further
+        from dpmsnc.experiments import below, datasets, further
         from dpmsnc.experiments.configs import require_configuration
         from dpmsnc.experiments.registry import find
         from dpmsnc.experiments.stored import Stored
 
+        if self.further and self.below:
+            raise InputError("--further and --below are two tables; ask for one of them")
         if self.name == "datasets":
-            if self.further:
-                raise InputError("data sets have no runs; --further goes with an experiment")
+            if self.further or self.below:
+                raise InputError("data sets have no runs; --further and --below go with an experiment")
             table = datasets.table()
         else:
             stored = Stored.of(find(self.name), self.results, self.configs)
             if self.configs is not None:
                 require_configuration([stored.experiment], self.configs)
-            table = further.table(stored) if self.further else stored.table()
+            show = further.table if self.further else below.table if self.below else Stored.table
+            table = show(stored)
         print(table.show(self.format))
         if self.format == "json":
             # records have no place for what is missing or old

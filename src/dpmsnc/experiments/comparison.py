@@ -27,6 +27,8 @@ LEGEND = (
     "seeds, not corrected for the number of lines.",
 )
 
+TOLERANCE = 1.0
+"""Points of accuracy that a baseline may lack."""
 Column = Callable[[Sequence[Document]], str]
 """A cell from the runs of one row on one data set."""
 
@@ -134,7 +136,7 @@ def compare(
     extra = extra or {}
     digits = TABLES[paper].digits if paper else 1
     lines = list(all_lines(rows, paper if others else None))
-    cells, records, bests = [], [], []
+    cells, records, bests, lacking = [], [], [], []
     for dataset in datasets:
         shown = []
         for line in lines:
@@ -147,13 +149,29 @@ def compare(
             numbers = [cell for outcome in outcomes for cell in outcome.cells(digits)]
             cells.append([dataset, line.label, *numbers, *more, _seeds(outcomes[0])])
             shown.append((line, outcomes[0]))
+            if is_below(line.method, outcomes, digits):
+                lacking.append(f"{line.label} on {dataset}")
         bests += _best(dataset, shown, digits)
     columns = [column for name in metrics.values() for column in (name, "paper", "diff", "wins", "p")]
     header = ["data set", "method", *columns, *extra, "seeds (paper)"]
     absent = [line.label for line in lines if not line.implemented]
     not_here = [f"Not implemented here: {', '.join(absent)}."] if absent else []
-    everything = [*LEGEND, *notes, *not_here, *bests]
+    everything = [*LEGEND, *notes, *not_here, *bests, *_below(lacking)]
     return Table(title, header, cells, everything, labels=2, grouped=True, records=records)
+
+
+def is_below(method: str, outcomes: Sequence[Outcome], digits: int) -> bool:
+    """Whether a row is to be called below the paper's: dpm-snc with any of its means, as the paper prints them; a
+    baseline, which has to be a fair opponent and no more, with its accuracy (the first outcome) and by over a point."""
+    if method == "dpm-snc":
+        return any(outcome.winner(digits) == "paper" for outcome in outcomes)
+    lacks = -(outcomes[0].difference or 0.0)
+    return round(lacks, digits) > TOLERANCE and not is_error(outcomes[0].metric)
+
+
+def _below(lacking: Sequence[str]) -> list[str]:
+    what = "Below the paper, dpm-snc with either mean, baselines by more than a point of accuracy"
+    return [f"{what}: {', '.join(lacking)}; `table --below` shows what else was tried."] if lacking else []
 
 
 def records(documents: Sequence[Document], datasets: Sequence[str], rows: Mapping[str, Row]) -> Sequence[Any]:

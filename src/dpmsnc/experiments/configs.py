@@ -268,23 +268,32 @@ def _by_dataset(
 def _searched(
     row: Row, dataset: str, folder: Path, backbone: str | None, defaults: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """What a search found for a row, by dotted name: with its backbone or, if there was no such search and the backbone
-    is all that is particular about the row, with the method's own; else with the own backbone of the method of which
-    it is a variant. What was found elsewhere counts as far as both have the same defaults."""
+    """What a search found for a row, by dotted name; what was found elsewhere counts as far as both have the same
+    defaults."""
     from dpmsnc.experiments.methods import method
 
-    path = folder / config_path(dataset, row.method, backbone)
-    if path.is_file():
-        return flat(read_config(path, row.method, backbone, dataset).settings)
-    if set(row.settings) - {"backbone"}:
+    config = search_behind(row, dataset, folder)
+    if config is None:
         return None
-    for name in filter(None, (row.method, method(row.method).like)):
-        own = method(name).build(0)
-        path = folder / config_path(dataset, name, backbone_of(own))
+    settings = flat(config.settings)
+    if (config.method, config.backbone) == (row.method, backbone):
+        return settings
+    own_defaults = flat(configuration(method(config.method).build(0)))
+    return {option: value for option, value in settings.items() if defaults.get(option) == own_defaults.get(option)}
+
+
+def search_behind(row: Row, dataset: str, folder: Path) -> Config | None:
+    """The search that a row has its settings from on a data set: with its backbone or, if there was no such search and
+    the backbone is all that is particular about the row, with the method's own; else with the own backbone of the
+    method of which it is a variant."""
+    from dpmsnc.experiments.methods import method
+
+    searches = [(row.method, backbone_of(method(row.method).build(0, **row.settings)))]
+    if not set(row.settings) - {"backbone"}:
+        others = filter(None, (row.method, method(row.method).like))
+        searches += [(name, backbone_of(method(name).build(0))) for name in others]
+    for name, network in searches:
+        path = folder / config_path(dataset, name, network)
         if path.is_file():
-            own_defaults = flat(configuration(own))
-            settings = flat(read_config(path, name, backbone_of(own), dataset).settings)
-            return {
-                option: value for option, value in settings.items() if defaults.get(option) == own_defaults.get(option)
-            }
+            return read_config(path, name, network, dataset)
     return None

@@ -19,6 +19,7 @@ from dpmsnc.experiments.stored import Stored, defaults, options, versions
 from dpmsnc.experiments.table import Table, percent, summary
 
 METRICS = {"validation_accuracy": "validation", "accuracy": "accuracy", "subgraph_accuracy": "sub-acc"}
+OLDER = "older"
 HEADER = ("data set", "most like", "differs in", *METRICS.values(), "start", "CPU s", "seeds")
 NOTES = (
     "Means±std over seeds in %. Most like: the row of the method from which the fewest settings differ, as it is run",
@@ -36,15 +37,20 @@ class Difference(NamedTuple):
 
 def table(stored: Stored) -> Table:
     """Of the runs that `stored` has no row for."""
-    groups: dict[tuple[int, str], list[Document]] = {}
-    for document in stored.further:
-        place = stored.experiment.datasets.index(document["dataset"])
-        groups.setdefault((place, Key.of(document).path.stem.rpartition("-")[0]), []).append(document)
-    lines = [(difference(stored, groups[name][0]), groups[name]) for name in sorted(groups)]
+    lines = tried(stored)
     rows = [[runs[0]["dataset"], label, ", ".join(settings), *_cells(runs)] for (label, settings), runs in lines]
     records = [_record(found, runs) for found, runs in lines]
     title = f"Further runs of {stored.experiment.name}"
     return Table(title, HEADER, rows, NOTES, labels=3, grouped=True, records=records)
+
+
+def tried(stored: Stored) -> list[tuple[Difference, list[Document]]]:
+    """The runs that `stored` has no row for, those with the same settings on a data set together."""
+    groups: dict[tuple[int, str], list[Document]] = {}
+    for document in stored.further:
+        place = stored.experiment.datasets.index(document["dataset"])
+        groups.setdefault((place, Key.of(document).path.stem.rpartition("-")[0]), []).append(document)
+    return [(difference(stored, groups[name][0]), groups[name]) for name in sorted(groups)]
 
 
 def difference(stored: Stored, document: Document) -> Difference:
@@ -60,7 +66,7 @@ def difference(stored: Stored, document: Document) -> Difference:
         found, key=lambda one: len(one.settings), default=Difference(name, _changed(document, defaults(name)))
     )
     older = versions(Key.of(document)) < (split_version(dataset), METHODS[name].version)
-    return Difference(closest.label, [*closest.settings, *(["older"] if older else [])] or ["nothing"])
+    return Difference(closest.label, [*closest.settings, *([OLDER] if older else [])] or ["nothing"])
 
 
 def _changed(document: Document, now: Mapping[str, Any]) -> list[str]:

@@ -1,0 +1,26 @@
+"""Documents as the store would hold them, of runs that nobody made."""
+
+from dpmsnc.experiments import registry
+from dpmsnc.experiments.run import Run
+
+
+def document(run, accuracy, version=None, last=None, drop=()):
+    """What the store would hold of a run."""
+    scores = {"accuracy": accuracy, "subgraph_accuracy": accuracy / 2, "subgraph_accuracy_known": accuracy / 2}
+    key = run.key
+    return {
+        "experiment": key.experiment,
+        "dataset": key.dataset,
+        "method": key.method,
+        "method_version": key.method_version if version is None else version,
+        "seed": key.seed,
+        "config": {name: value for name, value in key.config.items() if name not in drop},
+        "metrics": {"selected": scores, "last": last and {**scores, "accuracy": last}},
+        "stability": None,
+        "cpu_s": 3.0,
+        "timestamp": "2026-01-01T00:00:00+00:00",
+    }
+
+
+def run(row, seed, dataset="cora", experiment="homophilic"):
+    return Run(registry.find(experiment), dataset, row, seed)
