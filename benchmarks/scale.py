@@ -204,9 +204,9 @@ def main(arguments: Iterable[str] | None = None) -> int:
         return 0
     check = threads_check if options.threads_check else sizes_check
     record = json.loads(options.out.read_text()) if options.out.is_file() else {}
-    record |= check(sorted(options.sizes), options.repeats)
-    options.out.write_text(json.dumps(record, indent=2) + "\n")
-    return 0
+    found = check(sorted(options.sizes), options.repeats)
+    options.out.write_text(json.dumps(record | found, indent=2) + "\n")
+    return 1 if found.get("missed") else 0
 
 
 if __name__ == "__main__":

@@ -51,10 +51,12 @@ def made_up(step: float, sample: float, peak_mb: int) -> scale.Entry:
     return {**works, "build_cpu_s": 0.1, "peak_mb": peak_mb, "held_mb": {"loaded": 7}, "load_before": 0.0}
 
 
-def test_each_missed_bar_is_named(monkeypatch, capsys):
+def test_each_missed_bar_is_named_and_recorded(tmp_path, monkeypatch, capsys):
     entries = {100: made_up(1.0, 1.0, 100), 1000: made_up(10.0, 20.0, 30_000)}
     monkeypatch.setattr(scale, "in_a_process", lambda size, threads, repeats: entries[size])
-    found = scale.sizes_check([100, 1000], repeats=1)
+    record = tmp_path / "scale.json"
+    assert scale.main(["--sizes", "100", "1000", "--out", str(record)]) == 1
+    found = json.loads(record.read_text())
     assert found["slopes"] == {"step": 1.0, "sample": 1.301}
     assert len(found["missed"]) == 2
     printed = capsys.readouterr().out
