@@ -137,9 +137,21 @@ def test_a_start_is_fixed_by_name_or_with_settings():
     for value in ("lp", ["lp", {"num_layers": 3}]):
         fixed = with_fixed(experiment, parse_settings([f"start={json.dumps(value)}"]), ["dpm-snc"])
         assert Run(fixed, "cora", "dpm-snc", 0).build().start == value
-    for value in ("luck", ["luck", {}], ["lp", {"width": 3}], ["lp"], 3):
-        with pytest.raises(InputError, match="start"):
-            with_fixed(experiment, {"start": value}, ["dpm-snc"])
+
+
+@pytest.mark.parametrize(
+    "value, words",
+    [("luck", "one of gnn"), (["luck", {"lr": 1}], "one of gnn"), (["lp"], "one of gnn"), (["lp", {}], "one of gnn"),
+     (3, "one of gnn"), ('["lp", {"num_layers": 3}', "one of gnn"), (["lp", {"width": 3}], "does not take"),
+     (["pta", {"scaling": "odd"}], "scaling is 'odd'"), (["pta", {"lr": -1}], "lr must be at least"),
+     (["stack", {"members": {"nobody": {}}}], "no member of a stack"), (["stack", {"repeats": 0}], "repeats must be"),
+     (["stack", {"members": {"gcn": {"head": "bald"}}}], "head is 'bald'")],
+)  # fmt: skip
+def test_a_start_that_there_is_not_is_refused_before_anything_runs(tmp_path, capsys, value, words):
+    start = f"start={value if isinstance(value, str) else json.dumps(value)}"
+    argv = ["reproduce", "homophilic", "--methods", "dpm-snc (gcn)", "--results", str(tmp_path), "--fix", start]
+    assert main(argv) == 2
+    assert words in capsys.readouterr().err and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("setting", ["epochs=0", "num_layers=0", "hidden_channels=0", "lr=-1"])

@@ -63,10 +63,12 @@ def test_each_missed_bar_is_named_and_recorded(tmp_path, monkeypatch, capsys):
     assert "size^1.301" in printed and "30,000 MB" in printed and "'loaded': 7" in printed
 
 
-def test_a_second_thread_that_costs_time_is_named(monkeypatch, capsys):
+def test_a_second_thread_that_costs_time_is_named(tmp_path, monkeypatch, capsys):
     entries = {1: made_up(1.0, 1.0, 1), 2: made_up(0.6, 1.2, 1)}
     monkeypatch.setattr(scale, "in_a_process", lambda size, threads, repeats: entries[threads])
-    found = scale.threads_check([100], repeats=1)
+    record = tmp_path / "scale.json"
+    assert scale.main(["--threads-check", "--sizes", "100", "--out", str(record)]) == 1
+    found = json.loads(record.read_text())
     assert found["threads"]["100"]["ratios"] == {"step": 0.6, "sample": 1.2}
     assert "more than 1.05 x at 100 nodes" in capsys.readouterr().out
 

@@ -189,7 +189,7 @@ class Reproduce:
     """Folder of configurations that `tune` wrote; a row is run with the one that it finds there for a data set."""
     fix: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """A setting that all rows asked for have in place of their own, as name=value: to try something else. It is
-    stored beside the runs of the table, and `table --further` shows it."""
+    stored beside the runs of the table; `table --further` and `table --below` show it."""
 
     def run(self) -> int:
         from dpmsnc.experiments.runner import reproduce

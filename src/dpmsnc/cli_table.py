@@ -44,8 +44,12 @@ class Table:
             stored = Stored.of(find(self.name), self.results, self.configs)
             if self.configs is not None:
                 require_configuration([stored.experiment], self.configs)
-            show = further.table if self.further else below.table if self.below else Stored.table
-            table = show(stored)
+            if self.further:
+                table = further.table(stored)
+            elif self.below:
+                table = below.table(stored)
+            else:
+                table = stored.table()
         print(table.show(self.format))
         if self.format == "json":
             # records have no place for what is missing or old

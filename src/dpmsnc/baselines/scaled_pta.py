@@ -39,5 +39,6 @@ class ScaledPTA(Baseline):
 
 def scaled_pta(seed: int = 0, **settings: Any) -> Baseline:
     """PTA, with a choice of scalings unless one is given."""
-    pta = PTA(seed=seed, **settings)  # complains of settings that it does not take
+    pta = PTA(seed=seed, **settings)  # complains of settings that it does not take,
+    pta.check_common()  # and of values, which a choice of scalings would not look at before it is fitted
     return pta if "scaling" in settings else ScaledPTA(seed, settings)

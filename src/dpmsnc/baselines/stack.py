@@ -85,9 +85,13 @@ class Stack(Baseline):
     repeats: int = 1
     seed: int = 0
 
-    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
+    def check_common(self) -> None:
+        """Of the stack and of its members."""
         check_choices(self)
         check_range(self, repeats=(1, inf))
+        self._baselines()
+
+    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
         answers = [
             np.mean([baseline._fit(graph, y_train, y_validation) for baseline in baselines], axis=0)
             for baselines in self._baselines()
@@ -121,6 +125,7 @@ class Stack(Baseline):
             member = MEMBERS[name](seed=seed, **settings)
         except TypeError as error:
             raise InputError(f"the member {name!r} does not take the settings {settings!r} ({error})") from error
+        check_choices(member)
         member.check_common()
         return member
 

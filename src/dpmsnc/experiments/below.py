@@ -1,8 +1,8 @@
 """Rows that stay below the paper's, and what else was tried there.
 
-Each such row (`comparison.is_below` says which) is followed by the settings that were tried in place of its own and are
-stored (`reproduce --fix`), with what the row itself has on the same seeds. Validation accuracy, which alone may choose,
-stands first.
+Each such row (`comparison.below` says which) is followed by the settings that were tried in place of its own and are
+stored (`reproduce --fix`), beside what the row itself has on the same seeds. Validation accuracy, which alone may
+choose, stands first.
 """
 
 from __future__ import annotations
@@ -10,24 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dpmsnc.cleaning import counted
 from dpmsnc.errors import InputError
-from dpmsnc.experiments.comparison import METRICS, Outcome, backbone, is_below
+from dpmsnc.experiments.comparison import Cell, backbone, below
 from dpmsnc.experiments.configs import search_behind
-from dpmsnc.experiments.further import OLDER, tried
-from dpmsnc.experiments.paper import TABLES, published
+from dpmsnc.experiments.further import METRICS, means, tried
+from dpmsnc.experiments.paper import TABLES
 from dpmsnc.experiments.store import Document
 from dpmsnc.experiments.stored import Stored
 from dpmsnc.experiments.table import MISSING, Table, percent, summary
 
-HEADER = (
-    *("data set", "method", "settings", "validation"),
-    *("accuracy", "row's", "paper", "sub-acc", "row's", "paper", "seeds"),
-)
+VALIDATION = "validation_accuracy"
 NOTES = (
     "Means in % over seeds. First the row as it is in the table, then what was tried in its place; row's: of the row,",
     "on the same seeds.",
     "Listed are rows of dpm-snc with a mean below the paper's, and baselines whose accuracy is below it by more than a",
     "point.",
+    "validation: plain accuracy on validation nodes; where those were drawn evenly by class, searches weigh them.",
 )
 
 
@@ -35,63 +34,66 @@ def table(stored: Stored) -> Table:
     """Of the rows that are below, each with what else was tried."""
     name = stored.experiment.name
     if name not in TABLES:
-        raise InputError(f"the paper has no table like {name} to be below of; it has {', '.join(TABLES)}")
-    others: dict[tuple[str, str], list[tuple[str, list[Document]]]] = {}
-    for (label, changed), runs in tried(stored):
-        if OLDER not in changed:
-            others.setdefault((runs[0]["dataset"], label), []).append((", ".join(changed), runs))
+        raise InputError(f"--below goes with a table of the paper, such as homophilic; it has none of {name}")
+    others: dict[tuple[str, str], list[tuple[list[str], list[Document]]]] = {}
+    for (label, settings), runs in tried(stored):
+        others.setdefault((runs[0]["dataset"], label), []).append((settings, runs))
+    metrics = [metric for metric in METRICS if metric in {VALIDATION, *(metric for _, metric in TABLES[name].columns)}]
     rows, records = [], []
-    for dataset, label, runs, outcomes in below(stored):
-        words = f"as in the table ({_search(stored, dataset, label)})"
-        for settings, these in [(words, runs), *others.get((dataset, label), [])]:
-            seeds = {run["seed"] for run in these}
-            same = [run for run in runs if run["seed"] in seeds]
-            rows.append([dataset, label, settings, *_cells(these, same, outcomes), _ranges(seeds)])
-            records.append(_record(dataset, label, settings, these, same))
-    return Table(f"Below the paper: {name}", HEADER, rows, NOTES, labels=3, grouped=True, records=records)
+    for cell in below(stored.experiment, stored.documents):
+        search = _search(stored, cell)
+        rows.append([cell.dataset, cell.label, f"as in the table ({search})", *_cells(cell, metrics, cell.runs, [])])
+        records.append(_record(cell, cell.runs, [], trials=search))
+        for settings, runs in others.get((cell.dataset, cell.label), []):
+            runs, same = _common(runs, cell.runs)
+            rows.append([cell.dataset, cell.label, ", ".join(settings), *_cells(cell, metrics, runs, same)])
+            records.append(_record(cell, runs, same, differs_in=settings))
+    notes = NOTES if rows else ("No row with stored runs is below the paper's.",)
+    title = f"Below the paper: {name}"
+    found = Table(
+        title, list(_header(metrics)), rows, [*notes, *stored.shortcomings()], labels=3, grouped=True, records=records
+    )
+    return stored.marked(found)
 
 
-def below(stored: Stored) -> Iterator[tuple[str, str, list[Document], list[Outcome]]]:
-    """Data set, row, its runs and how they compare, of every row that is below the paper's."""
-    experiment = stored.experiment
-    digits = TABLES[experiment.name].digits
-    for dataset in experiment.datasets:
-        for label, row in experiment.rows.items():
-            runs = [run for run in stored.documents if (run["dataset"], run["row"]) == (dataset, label)]
-            outcomes = [
-                Outcome.of(runs, metric, published(experiment.name, dataset, row.method, backbone(row), metric))
-                for metric in METRICS
-            ]
-            if is_below(row.method, outcomes, digits):
-                yield dataset, label, runs, outcomes
+def _header(metrics: Sequence[str]) -> Iterator[str]:
+    yield from ("data set", "method", "settings")
+    for metric in metrics:
+        yield from (METRICS[metric], "row's")
+        if metric != VALIDATION:
+            yield "paper"
+    yield "seeds"
 
 
-def _search(stored: Stored, dataset: str, label: str) -> str:
+def _search(stored: Stored, cell: Cell) -> str:
     """How the row came to its settings."""
-    row = stored.experiment.rows[label]
-    config = stored.configs and search_behind(row, dataset, stored.configs)
+    row = stored.experiment.rows[cell.label]
+    config = stored.configs and search_behind(row, cell.dataset, stored.configs)
     if not config:
-        return "defaults"
-    seeds = len(config.seeds) + len(config.final_seeds)
+        return "no search"
     on = "" if config.backbone == backbone(row) else f" on {config.backbone}"
-    return f"{_count(config.trials, 'trial')}{on}, {_count(seeds, 'seed')}"
+    final = f", the best on {len(config.final_seeds)} more" if config.final_seeds else ""
+    return f"search of {counted(config.trials, 'trial')}{on} on {counted(len(config.seeds), 'seed')}{final}"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _common(runs: list[Document], row: list[Document]) -> tuple[list[Document], list[Document]]:
+    """Both with the seeds that both have; all of the first and none of the other where there are none."""
+    seeds = {run["seed"] for run in runs} & {run["seed"] for run in row}
+    if not seeds:
+        return runs, []
+    return [run for run in runs if run["seed"] in seeds], [run for run in row if run["seed"] in seeds]
 
 
-def _cells(runs: Sequence[Document], same: Sequence[Document], outcomes: Sequence[Outcome]) -> list[str]:
-    cells = [_mean(runs, "validation_accuracy")]
-    for outcome in outcomes:
-        paper = MISSING if outcome.paper is None else f"{outcome.paper.mean:.1f}"
-        cells += [_mean(runs, outcome.metric), _mean(same, outcome.metric), paper]
-    return cells
-
-
-def _mean(runs: Sequence[Document], metric: str) -> str:
-    found = summary(runs, metric)
-    return percent(found.mean if found else None)
+def _cells(cell: Cell, metrics: Sequence[str], runs: Sequence[Document], same: Sequence[Document]) -> Iterator[str]:
+    paper = {outcome.metric: outcome.paper for outcome in cell.outcomes}
+    for metric in metrics:
+        for these in (runs, same):
+            found = summary(these, metric)
+            yield percent(found.mean if found else None)
+        if metric != VALIDATION:
+            figure = paper[metric]
+            yield MISSING if figure is None else f"{figure.mean:.1f}"
+    yield _ranges({run["seed"] for run in runs})
 
 
 def _ranges(seeds: set[int]) -> str:
@@ -111,15 +113,17 @@ def _ranges(seeds: set[int]) -> str:
 
 
 def _record(
-    dataset: str, label: str, settings: str, runs: Sequence[Document], same: Sequence[Document]
+    cell: Cell, runs: Sequence[Document], same: Sequence[Document], differs_in: Sequence[str] = (), trials: str = ""
 ) -> dict[str, Any]:
     """The same for machines; metrics are means in per cent."""
-    found = {"": runs, "row_": same}
-    means = {
-        f"{prefix}{metric}": one and round(100 * one.mean, 4)
-        for prefix, these in found.items()
-        for metric in ("validation_accuracy", *METRICS)
-        for one in [summary(these, metric)]
+    paper = {f"paper_{outcome.metric}": outcome.paper and outcome.paper.mean for outcome in cell.outcomes}
+    return {
+        "dataset": cell.dataset,
+        "row": cell.label,
+        "search": trials,
+        "differs_in": list(differs_in),
+        "seeds": len(runs),
+        **means(runs),
+        **means(same, "row_"),
+        **paper,
     }
-    seeds = sorted(run["seed"] for run in runs)
-    return {"dataset": dataset, "row": label, "settings": settings, "seeds": seeds, **means}

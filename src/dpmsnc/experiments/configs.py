@@ -107,17 +107,33 @@ def overridden(model: Estimator, settings: Nested) -> Estimator:
 
 def check_settings(name: str, model: Any, settings: Nested) -> None:
     """Complain about settings that an estimator does not have, and about values of another kind than its own."""
-    from dpmsnc.baselines.start import make_start
-
     own = flat(configuration(model))
     for option, value in flat(settings).items():
         if option not in own:
             there_are = ", ".join(one for one in own if one not in NOT_SETTINGS)
             raise InputError(f"{name} has no setting {option} to fix; it has {there_are}")
         if option == "start":
-            make_start(overridden(model, {"start": value}))  # a name, or one with settings; complains of others
+            check_start(model, value)
         elif not same_kind(value, own[option]):
             raise InputError(f"{option} cannot be {value!r}: by default it is {own[option]!r}, of another kind")
+
+
+def check_start(model: Any, value: Any) -> None:
+    """Complain about what is no start of a classifier: neither a name nor one with settings that it takes."""
+    from dpmsnc.baselines.start import STARTS, make_start
+
+    match value:
+        case str(name) if name in STARTS:
+            pass
+        case [str(name), Mapping() as settings] if name in STARTS and settings:
+            start = make_start(overridden(model, {"start": value}))
+            check_choices(start)
+            start.check_common()
+        case _:
+            raise InputError(
+                f"start cannot be {value!r}: it is one of {', '.join(STARTS)}, or one of them with settings, as in "
+                'start=["lp", {"num_layers": 3}]'
+            )
 
 
 def same_kind(value: Any, default: Any) -> bool:

@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpmsnc.data.benchmarks import split_version
-from dpmsnc.experiments.comparison import cpu, start
+from dpmsnc.experiments.comparison import backbone, cpu, start
 from dpmsnc.experiments.methods import METHODS
+from dpmsnc.experiments.paper import paper_row
 from dpmsnc.experiments.run import Run
 from dpmsnc.experiments.store import Document, Key
 from dpmsnc.experiments.stored import Stored, defaults, options, versions
 from dpmsnc.experiments.table import Table, percent, summary
 
 METRICS = {"validation_accuracy": "validation", "accuracy": "accuracy", "subgraph_accuracy": "sub-acc"}
-OLDER = "older"
 HEADER = ("data set", "most like", "differs in", *METRICS.values(), "start", "CPU s", "seeds")
 NOTES = (
     "Means±std over seeds in %. Most like: the row of the method from which the fewest settings differ, as it is run",
@@ -54,19 +54,22 @@ def tried(stored: Stored) -> list[tuple[Difference, list[Document]]]:
 
 
 def difference(stored: Stored, document: Document) -> Difference:
-    """What a run has otherwise than the row of its method that is most like it."""
+    """What a run has otherwise than the row of its method that is most like it, if there is one with its network."""
     name, dataset = document["method"], document["dataset"]
     if name not in METHODS:
         return Difference(name, ["a method that is gone"])
     rows = [label for label, row in stored.experiment.rows.items() if row.method == name]
+    network = paper_row(name, document.get("backbone"))
+    same = [label for label in rows if paper_row(name, backbone(stored.experiment.rows[label])) == network]
     found = [
-        Difference(row, _changed(document, options(Run(stored.experiment, dataset, row, 0).key.config))) for row in rows
+        Difference(row, _changed(document, options(Run(stored.experiment, dataset, row, 0).key.config)))
+        for row in same or rows
     ]
     closest = min(
         found, key=lambda one: len(one.settings), default=Difference(name, _changed(document, defaults(name)))
     )
     older = versions(Key.of(document)) < (split_version(dataset), METHODS[name].version)
-    return Difference(closest.label, [*closest.settings, *([OLDER] if older else [])] or ["nothing"])
+    return Difference(closest.label, [*closest.settings, *(["older"] if older else [])] or ["nothing"])
 
 
 def _changed(document: Document, now: Mapping[str, Any]) -> list[str]:
@@ -98,7 +101,6 @@ def _cells(runs: Sequence[Document]) -> list[str]:
 
 def _record(found: Difference, runs: Sequence[Document]) -> dict[str, Any]:
     """The same for machines; metrics are means in per cent."""
-    means = {metric: summary(runs, metric) for metric in METRICS}
     return {
         "dataset": runs[0]["dataset"],
         "method": runs[0]["method"],
@@ -106,5 +108,11 @@ def _record(found: Difference, runs: Sequence[Document]) -> dict[str, Any]:
         "most_like": found.label,
         "differs_in": found.settings,
         "seeds": len(runs),
-        **{metric: one and round(100 * one.mean, 4) for metric, one in means.items()},
+        **means(runs),
     }
+
+
+def means(runs: Sequence[Document], prefix: str = "") -> dict[str, float | None]:
+    """Of all metrics, in per cent."""
+    found = {metric: summary(runs, metric) for metric in METRICS}
+    return {f"{prefix}{metric}": None if one is None else round(100 * one.mean, 4) for metric, one in found.items()}

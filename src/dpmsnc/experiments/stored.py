@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dpmsnc.cleaning import counted
 from dpmsnc.experiments import comparison
 from dpmsnc.experiments.configs import configured, flat, has_configuration
 from dpmsnc.experiments.methods import method
+from dpmsnc.experiments.paper import TABLES
 from dpmsnc.experiments.run import Experiment, Run
 from dpmsnc.experiments.store import Document, Key, Store, configuration
 from dpmsnc.experiments.table import Table
@@ -77,17 +79,29 @@ class Stored:
         if not table.records:
             rows = comparison.records(self.documents, self.experiment.datasets, self.experiment.rows)
             table = replace(table, records=rows)
-        return table.marked(set(self.older), SIGN).with_notes(*self.remarks())
+        return self.marked(table).with_notes(*self.remarks())
+
+    def marked(self, table: Table) -> Table:
+        """With a sign behind rows of which some runs are older."""
+        return table.marked(set(self.older), SIGN)
 
     def remarks(self) -> Iterator[str]:
         """What a reader must know about the runs behind the table."""
+        if self.experiment.name in TABLES and (lacking := list(comparison.below(self.experiment, self.documents))):
+            what = "of dpm-snc with a mean below the paper's, of baselines by more than a point of accuracy"
+            yield f"{counted(len(lacking), 'row')} {what}; this shows them, and what else was tried:"
+            yield f"  dpmsnc table {self.experiment.name}{self.flags} --below"
+        if self.further:
+            yield f"{len(self.further)} further stored runs have settings that are not in this table; this shows them:"
+            yield f"  dpmsnc table {self.experiment.name}{self.flags} --further"
+        yield from self.shortcomings()
+
+    def shortcomings(self) -> Iterator[str]:
+        """Which runs are older, and how many are missing."""
         if self.older:
             cells = [f"{row} on {dataset} ({len(seeds)})" for (dataset, row), seeds in self.older.items()]
             what = "older runs, from before the method, its options or the split changed"
             yield f"{SIGN} {what} (seeds): {', '.join(cells)}."
-        if self.further:
-            yield f"{len(self.further)} further stored runs have settings that are not in this table; this shows them:"
-            yield f"  dpmsnc table {self.experiment.name}{self.flags} --further"
         if self.missing:
             number = len(self.experiment.seeds) * len(self.experiment.rows) * len(self.experiment.datasets)
             which = "missing or older" if self.older else "missing"
