@@ -88,8 +88,8 @@ class Stored:
     def remarks(self) -> Iterator[str]:
         """What a reader must know about the runs behind the table."""
         if self.experiment.name in TABLES and (lacking := list(comparison.below(self.experiment, self.documents))):
-            what = "of dpm-snc with a mean below the paper's, of baselines by more than a point of accuracy"
-            yield f"{counted(len(lacking), 'row')} {what}; this shows them, and what else was tried:"
+            what = "Below the paper's (dpm-snc with any mean, baselines by more than a point of accuracy)"
+            yield f"{what}: {counted(len(lacking), 'row')}. This shows them, and what else was tried:"
             yield f"  dpmsnc table {self.experiment.name}{self.flags} --below"
         if self.further:
             yield f"{len(self.further)} further stored runs have settings that are not in this table; this shows them:"
