@@ -39,14 +39,16 @@ def table(stored: Stored) -> Table:
     for (label, settings), runs in tried(stored):
         others.setdefault((runs[0]["dataset"], label), []).append((settings, runs))
     metrics = [metric for metric in METRICS if metric in {VALIDATION, *(metric for _, metric in TABLES[name].columns)}]
+    digits = TABLES[name].digits
     rows, records = [], []
     for cell in below(stored.experiment, stored.documents):
         search = _search(stored, cell)
-        rows.append([cell.dataset, cell.label, f"as in the table ({search})", *_cells(cell, metrics, cell.runs, [])])
-        records.append(_record(cell, cell.runs, [], trials=search))
+        words = f"as in the table ({search})"
+        rows.append([cell.dataset, cell.label, words, *_cells(cell, metrics, cell.runs, [], digits)])
+        records.append(_record(cell, cell.runs, [], search=search))
         for settings, runs in others.get((cell.dataset, cell.label), []):
             runs, same = _common(runs, cell.runs)
-            rows.append([cell.dataset, cell.label, ", ".join(settings), *_cells(cell, metrics, runs, same)])
+            rows.append([cell.dataset, cell.label, ", ".join(settings), *_cells(cell, metrics, runs, same, digits)])
             records.append(_record(cell, runs, same, differs_in=settings))
     notes = NOTES if rows else ("No row with stored runs is below the paper's.",)
     title = f"Below the paper: {name}"
@@ -84,15 +86,17 @@ def _common(runs: list[Document], row: list[Document]) -> tuple[list[Document], 
     return [run for run in runs if run["seed"] in seeds], [run for run in row if run["seed"] in seeds]
 
 
-def _cells(cell: Cell, metrics: Sequence[str], runs: Sequence[Document], same: Sequence[Document]) -> Iterator[str]:
+def _cells(
+    cell: Cell, metrics: Sequence[str], runs: Sequence[Document], same: Sequence[Document], digits: int
+) -> Iterator[str]:
     paper = {outcome.metric: outcome.paper for outcome in cell.outcomes}
     for metric in metrics:
         for these in (runs, same):
             found = summary(these, metric)
-            yield percent(found.mean if found else None)
+            yield percent(found.mean if found else None, digits=digits)
         if metric != VALIDATION:
             figure = paper[metric]
-            yield MISSING if figure is None else f"{figure.mean:.1f}"
+            yield MISSING if figure is None else f"{figure.mean:.{digits}f}"
     yield _ranges({run["seed"] for run in runs})
 
 
@@ -113,14 +117,14 @@ def _ranges(seeds: set[int]) -> str:
 
 
 def _record(
-    cell: Cell, runs: Sequence[Document], same: Sequence[Document], differs_in: Sequence[str] = (), trials: str = ""
+    cell: Cell, runs: Sequence[Document], same: Sequence[Document], differs_in: Sequence[str] = (), search: str = ""
 ) -> dict[str, Any]:
     """The same for machines; metrics are means in per cent."""
     paper = {f"paper_{outcome.metric}": outcome.paper and outcome.paper.mean for outcome in cell.outcomes}
     return {
         "dataset": cell.dataset,
         "row": cell.label,
-        "search": trials,
+        "search": search,
         "differs_in": list(differs_in),
         "seeds": len(runs),
         **means(runs),

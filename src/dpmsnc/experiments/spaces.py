@@ -150,8 +150,8 @@ _FOLLOWING: tuple[Mapping[str, Value], ...] = (
 _BINARY: Mapping[str, Value] = {"scaling": "binary", "weight_decay": 0.01}
 """Of all baselines of the authors of DPM-SNC, who do not scale features down."""
 _SLOWLY: Mapping[str, Value] = {"scaling": "binary", "lr": 0.001, "weight_decay": 0.001}
-"""What the authors of DPM-SNC have for their own method on the Amazon sets: where a node has hundreds of words, answers
-jump from epoch to epoch at larger rates, and the best epoch is a matter of luck."""
+"""What the authors of DPM-SNC have for their own method on Computers: where a node has hundreds of words, answers jump
+from epoch to epoch at larger rates, and the best epoch is a matter of luck."""
 _CONVOLVING: Mapping[str, Value] = {"head": "convolution"}
 """As the GCN and GAT of their own authors end, and G3NN, GMNN, GCN-LPA and CLGNN."""
 _OURS: Mapping[str, Value] = {"scaling": "rows", "input_dropout": 0.5, **_CONVOLVING}
