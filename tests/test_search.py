@@ -113,11 +113,13 @@ def test_other_splits_begin_a_new_search(monkeypatch):
     assert before != Search("gcn", "cora").name and Search("gcn", "cora").path == Path("cora", "gcn.json")
 
 
-def test_another_score_of_baselines_begins_new_searches_of_theirs_alone(monkeypatch):
-    before = [Search(name, "cora").name for name in ("gcn", "dpm-snc")]
-    monkeypatch.setattr("dpmsnc.experiments.search.SCORE_OF_BASELINES", 3)
-    after = [Search(name, "cora").name for name in ("gcn", "dpm-snc")]
-    assert before[0] != after[0] and before[1] == after[1]
+def test_another_score_begins_a_new_search(monkeypatch):
+    before = [Search(name, "cora") for name in ("gcn", "dpm-snc")]
+    assert [search.score for search in before] == ["likelihood", "accuracy"]
+    names = [search.name for search in before]
+    for score, same in (("accuracy", [False, True]), ("likelihood", [True, False])):
+        monkeypatch.setattr(Search, "score", score)
+        assert [search.name == name for search, name in zip(before, names)] == same
 
 
 def test_a_configuration_holds_what_was_fixed(tmp_path):

@@ -38,6 +38,15 @@ def test_a_temperature_is_found():
     assert np.abs(found - truth).max() < 0.02 and np.allclose(found.sum(axis=1), 1)
 
 
+def test_a_label_that_weighs_twice_counts_like_two():
+    rng = np.random.default_rng(2)
+    p, y, weight = rng.dirichlet(np.ones(3), 60), rng.integers(3, size=60), rng.integers(1, 4, size=60)
+    repeated = np.repeat(np.arange(60), weight)
+    expected = calibrated(p, repeated, y[repeated])
+    np.testing.assert_allclose(calibrated(p, np.arange(60), y, weight), expected, atol=1e-5)
+    assert np.abs(calibrated(p, np.arange(60), y) - expected).max() > 1e-3
+
+
 def test_a_member_that_is_sure_of_nothing_or_always_right_stays_finite():
     sure, y = np.eye(3)[[0, 1, 2, 2]], np.array([0, 1, 2, 2])
     for p in (sure, np.full((4, 3), 1 / 3), np.roll(sure, 1, axis=1)):

@@ -130,12 +130,17 @@ class Stack(Baseline):
         return member
 
 
-def calibrated(p: NDArray[np.float64], nodes: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.float64]:
-    """softmax(a log p) with the a under which the labels y of `nodes` are most likely."""
+def calibrated(
+    p: NDArray[np.float64],
+    nodes: NDArray[np.int64],
+    y: NDArray[np.int64],
+    weight: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """softmax(a log p) with the a under which the labels y of `nodes`, which may be weighed, are most likely."""
     log_p = np.log(np.maximum(p, FLOOR))
 
     def loss(a: float) -> float:
-        return -float(log_softmax(a * log_p[nodes], axis=1)[np.arange(len(y)), y].mean())
+        return -float(np.average(log_softmax(a * log_p[nodes], axis=1)[np.arange(len(y)), y], weights=weight))
 
     a = minimize_scalar(loss, bounds=(0, SHARPEST), method="bounded").x
     return np.exp(log_softmax(a * log_p, axis=1))

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dpmsnc.errors import InputError
 from dpmsnc.experiments.store import backbone_of, configuration, write_document
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from dpmsnc.experiments.run import Experiment, Row
 
 Estimator = TypeVar("Estimator")
+Score = Literal["accuracy", "likelihood"]
+"""On validation nodes, between 0 and 1 both: the share of them that is right, or the geometric mean of the calibrated
+probabilities of their labels; where they were drawn evenly by class, weighed by the estimated shares of the classes."""
 Nested = Mapping[str, Any]
 NOT_SETTINGS = ("seed", "backbone")
 """What a run or its row says; a configuration with them would be another run under the same name."""
@@ -38,17 +41,19 @@ class Config:
     dataset: str
     settings: Nested
     """Nested values that differ from the method's defaults, and those that were fixed."""
-    validation_accuracy: float
-    default_validation_accuracy: float
+    validation_score: float
+    default_validation_score: float
     """That of the method's defaults in the same search, from the same start and with what was fixed."""
     trials: int
     seeds: list[int]
     final_seeds: list[int] = field(default_factory=list)
-    """Seeds on which only the best trials were scored; both accuracies are means over all seeds."""
+    """Seeds on which only the best trials were scored; both scores are means over all seeds."""
+    score: Score = "accuracy"
+    """What trials were scored by; files from before there was another do not say."""
     fixed: list[str] = field(default_factory=list)
     """Dotted names of settings that were not searched for."""
     tried: list[Nested] = field(default_factory=list)
-    """What every trial changed, by dotted name, on top of the start and of what was fixed, with its mean accuracy over
+    """What every trial changed, by dotted name, on top of the start and of what was fixed, with its mean score over
     `seeds` (and, of a finalist, over all seeds) and CPU time, or the step at which it was pruned; not in old files."""
     versions: dict[str, str | None] = field(default_factory=dict)
 

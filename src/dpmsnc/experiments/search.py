@@ -12,14 +12,12 @@ from typing import Any
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data.benchmarks import split_version
 from dpmsnc.errors import InputError
-from dpmsnc.experiments.configs import Nested, check_settings, config_path, flat, nested, overridden
+from dpmsnc.experiments.configs import Nested, Score, check_settings, config_path, flat, nested, overridden
 from dpmsnc.experiments.methods import method
 from dpmsnc.experiments.spaces import SUGGESTIONS, Space, space
 from dpmsnc.experiments.store import backbone_of, configuration
 
 FIRST_SEED = 100
-SCORE_OF_BASELINES = 2
-"""Goes up when their trials are scored otherwise, which begins new searches."""
 NOT_FIXED = {"seed": "--seeds", "start": "--start", "backbone": "--backbone"}
 """Settings that a search has another option for."""
 
@@ -74,6 +72,12 @@ class Search:
     def default(self, seed: int) -> Any:
         """The estimator with the method's defaults, but for what is fixed."""
         return overridden(self.unfixed(seed), self.fixed)
+
+    @property
+    def score(self) -> Score:
+        """What trials are scored by on validation nodes. Classifiers report their accuracy as they train, which can end
+        a trial early; of baselines, whose answers jump from epoch to epoch, likelihood says more than accuracy does."""
+        return "accuracy" if isinstance(self.default(0), NodeClassifier) else "likelihood"
 
     @property
     def path(self) -> Path:
@@ -141,7 +145,7 @@ class Search:
             versions.append(split_version(self.dataset))
         parts = [self.space, configuration(self.default(0)), *versions, self.seeds, self.seed]
         parts += self._start.values()
-        if not isinstance(self.default(0), NodeClassifier):
-            parts.append({"score": SCORE_OF_BASELINES})
+        if self.score != "accuracy":
+            parts.append({"score": self.score})
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]
         return f"{self.path.with_suffix('')}-{digest}"

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dpmsnc.baselines.stack import Stack
+from dpmsnc.baselines.stack import Stack, calibrated
 from dpmsnc.baselines.start import make_start
 from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import Task
@@ -100,7 +100,7 @@ def prepared(search: Search, seed: int, chosen: dict[str, Any], seen: Visible) -
 
 
 def mean_score(models: Sequence[Any], visible: Sequence[Visible], trial: Trial) -> float:
-    """Validation accuracy over the seeds."""
+    """The mean over the seeds."""
     scores: list[float] = []
     for model, seen in zip(models, visible, strict=True):
         scores.append(validation_score(model, seen, watch(trial, scores)))
@@ -108,16 +108,23 @@ def mean_score(models: Sequence[Any], visible: Sequence[Visible], trial: Trial) 
 
 
 def validation_score(model: Any, seen: Visible, progress: Callable[[PartialTraining], None] | None = None) -> float:
-    """Fit, and the validation accuracy of the weights that the fit kept; classes may be weighed (`Visible.weight`)."""
+    """Fit, and how well the weights that the fit kept do on validation nodes (`Search.score` says by what)."""
     graph, validation = seen.graph, seen.validation
     if not isinstance(model, NodeClassifier):
-        model.fit(graph, validation=validation)
-        right = (graph.encode(model.predict()) == graph.y)[validation]
-        return round(float(right @ seen.weight), 9)  # ties are to be ties whichever nodes were right
+        return likelihood(model.fit(graph, validation=validation).predict_proba(), seen)
     model.fit(graph, validation=validation, progress=progress)
     if model.interrupted_:  # `fit` turns Ctrl-C into an early end
         raise KeyboardInterrupt
     return model.best_accuracy_
+
+
+def likelihood(proba: NDArray[np.float64], seen: Visible) -> float:
+    """The probability of a validation label, as a geometric mean over them; calibrated, so that an answer that is as
+    good but too sure of itself counts as much. Classes may be weighed (`Visible.weight`)."""
+    nodes = np.flatnonzero(seen.validation)
+    y = seen.graph.y[nodes]
+    q = calibrated(proba, nodes, y, seen.weight)[nodes, y]
+    return round(float(np.exp(np.log(q) @ seen.weight)), 9)
 
 
 def watch(trial: Trial, before: Sequence[float]) -> Callable[[PartialTraining], None]:

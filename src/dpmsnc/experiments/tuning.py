@@ -1,7 +1,8 @@
-"""`dpmsnc tune`: a search for the settings of a method on a data set, by validation accuracy alone.
+"""`dpmsnc tune`: a search for the settings of a method on a data set, by validation labels alone.
 
-Every trial is scored on the same seeds, which no table reports (100 and up), by the validation accuracy of the weights
-that each fit keeps; of equals the cheaper one wins. Test labels of these splits are out of reach: the task is dropped
+Every trial is scored on the same seeds, which no table reports (100 and up), by the weights that each fit keeps: those
+of a classifier by their validation accuracy, those of a baseline by the calibrated likelihood of validation labels. Of
+equals the cheaper one wins. Test labels of these splits are out of reach: the task is dropped
 as soon as its graph, which does not hold them, and its validation nodes are taken out of it. Where splits are drawn on
 one graph, what the search trains on or validates with may be test labels of a reported split.
 
@@ -83,10 +84,9 @@ def tune(
         raise
     config = result(search, finalists, counted)
     path = config.write(out)
-    gain = 100 * (config.validation_accuracy - config.default_validation_accuracy)
-    print(
-        f"best: validation {100 * config.validation_accuracy:.2f} %, {gain:+.2f} points over the first trial, in {path}"
-    )
+    gain = 100 * (config.validation_score - config.default_validation_score)
+    best = f"validation {search.score} {100 * config.validation_score:.2f} %"
+    print(f"best: {best}, {gain:+.2f} points over the first trial, in {path}")
     return path
 
 
@@ -198,7 +198,7 @@ def final_score(search: Search, study: Study, trial: FrozenTrial, seed: int, see
     if name not in study.user_attrs:
         score = validation_score(prepared(search, seed, trial.params, seen), seen)
         study.set_user_attr(name, score)
-        print(f"[final] seed {seed}: validation {100 * score:.2f} %: {search.described(trial.params)}", flush=True)
+        print(f"[final] seed {seed}: {search.score} {100 * score:.2f} %: {search.described(trial.params)}", flush=True)
     return float(study.user_attrs[name])
 
 
@@ -210,11 +210,12 @@ def result(search: Search, finalists: Sequence[Finalist], trials: Sequence[Froze
         backbone=backbone_of(search.default(0)),
         dataset=search.dataset,
         settings=search.settings(best.trial.params),
-        validation_accuracy=round(best.score, 6),
-        default_validation_accuracy=round(finalists[0].score, 6),
+        validation_score=round(best.score, 6),
+        default_validation_score=round(finalists[0].score, 6),
         trials=len(trials),
         seeds=list(search.seeds),
         final_seeds=list(search.final_seeds),
+        score=search.score,
         fixed=list(flat(search.fixed)),
         tried=[entry(search, trial, finalists) for trial in trials],
         versions=versions(),
@@ -226,7 +227,7 @@ def entry(search: Search, trial: FrozenTrial, finalists: Sequence[Finalist]) -> 
     kept: dict[str, Any] = {"changed": search.changed(trial.params)}
     if trial.state.name == "PRUNED":
         return kept | {"pruned_at": trial.last_step}
-    kept |= {"validation_accuracy": round(trial.value or 0.0, 6), "cpu_s": trial.user_attrs["cpu_s"]}
+    kept |= {"validation_score": round(trial.value or 0.0, 6), "cpu_s": trial.user_attrs["cpu_s"]}
     scores = [finalist.score for finalist in finalists if finalist.trial.number == trial.number]
     if search.final_seeds and scores:
         kept["over_all_seeds"] = round(scores[0], 6)
@@ -239,4 +240,4 @@ def outcome(search: Search, trial: FrozenTrial) -> str:
     if trial.state.name == "PRUNED":
         return f"pruned at step {trial.last_step}: {settings}"
     score, cost = 100 * (trial.value or 0.0), trial.user_attrs["cpu_s"]
-    return f"validation {score:.2f} %, {cost:.0f} CPU-seconds: {settings}"
+    return f"{search.score} {score:.2f} %, {cost:.0f} CPU-seconds: {settings}"
