@@ -79,7 +79,7 @@ def test_a_row_says_how_it_was_searched_for(tmp_path, capsys, row, file, words):
     config = Config(*file, "cora", {}, 0.8, 0.7, trials=5, seeds=[100], final_seeds=[101, 102])
     config.write(tmp_path / "configs")
     flags = ["--results", str(tmp_path), "--configs", str(tmp_path / "configs")]
-    assert main(["table", "homophilic", "--below", *flags]) == 0
+    assert main(["table", "homophilic", "--below", "--format", "markdown", *flags]) == 0
     assert words in capsys.readouterr().out
 
 

@@ -283,6 +283,19 @@ def test_text_sets_words_left_and_groups_apart():
     assert lines == ["t", "", "d   m    n", "----------", "a   x    1", "----------", "bb  yy  10", "----------"]
 
 
+def test_long_words_go_on_in_lines_of_their_own_and_numbers_do_not():
+    settings = ", ".join(f"setting={n}" for n in range(10))
+    table = Table("t", ["method", "settings", "accuracy"], [["a", settings, "1 " * 40], ["b", "", "2"]], labels=2)
+    rows = str(table).splitlines()[4:-1]
+    assert rows[0].startswith("a       setting=0, ") and rows[0].endswith("1 1")
+    assert all(row.startswith("        setting=") and "1 1" not in row for row in rows[1:-1])
+    assert rows[-1].split() == ["b", "2"]
+    assert max(len(row) for row in rows[1:-1]) <= 8 + 48
+    words = [rows[0].rstrip("1 "), *rows[1:-1]]
+    assert " ".join(" ".join(words).split()[1:]) == settings
+    assert settings in table.markdown()
+
+
 def test_rows_that_neither_has_are_left_out():
     table = compare("t", [], ("cora",), {"gcn": Row("gcn"), "sage": Row("sage")}, paper="homophilic", others=False)
     assert [row[1] for row in table.rows] == ["gcn"]

@@ -26,7 +26,8 @@ NOTES = (
     "on the same seeds.",
     "Listed are rows of dpm-snc with a mean below the paper's, and baselines whose accuracy is below it by more than a",
     "point.",
-    "validation: plain accuracy on validation nodes; where those were drawn evenly by class, searches weigh them.",
+    "validation: plain accuracy on validation nodes. Searches of baselines go by the likelihood of their labels, and",
+    "weigh them where they were drawn evenly by class.",
 )
 
 

@@ -7,7 +7,7 @@ import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, zip_longest
 from textwrap import wrap
 from typing import Any, Literal
 
@@ -16,6 +16,8 @@ from dpmsnc.experiments.store import Document
 Format = Literal["text", "markdown", "latex", "json"]
 MISSING = "-"
 WIDTH = 119
+WIDEST = 48
+"""Words of a cell go on in another line beyond."""
 # what Markdown and LaTeX would read as something else
 MARKDOWN = {character: f"\\{character}" for character in "\\|*_`<[~"}
 LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
@@ -111,19 +113,26 @@ class Table:
 
     def __str__(self) -> str:
         """Aligned columns below a title."""
-        widths = [max(len(row[k]) for row in (self.header, *self.rows)) for k in range(len(self.header))]
+        broken = [line for row in (self.header, *self.rows) for line in self._lines(row)]
+        widths = [max(map(len, column)) for column in zip(*broken)]
 
-        def line(row: Sequence[str]) -> str:
-            aligned = [
-                cell.ljust(width) if k < self.labels else cell.rjust(width)
-                for k, (cell, width) in enumerate(zip(row, widths))
-            ]
-            return "  ".join(aligned).rstrip()
+        def lines(*rows: Sequence[str]) -> Iterator[str]:
+            for cells in (line for row in rows for line in self._lines(row)):
+                aligned = [
+                    cell.ljust(width) if k < self.labels else cell.rjust(width)
+                    for k, (cell, width) in enumerate(zip(cells, widths))
+                ]
+                yield "  ".join(aligned).rstrip()
 
         rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
-        body = [text for group in self.groups() for text in (*map(line, group), rule)] or [rule]
+        body = [text for group in self.groups() for text in (*lines(*group), rule)] or [rule]
         notes = [text for note in self.notes for text in _wrapped(note)]
-        return "\n".join([self.title, "", line(self.header), rule, *body, *notes])
+        return "\n".join([self.title, "", *lines(self.header), rule, *body, *notes])
+
+    def _lines(self, row: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        """A row as lines of cells: long words go on below, where other columns are empty."""
+        columns = [_broken(cell, WIDEST) if k < self.labels else [cell] for k, cell in enumerate(row)]
+        return zip_longest(*columns, fillvalue="")
 
     def markdown(self) -> str:
         """A table as GitHub reads it."""
@@ -202,7 +211,11 @@ class Table:
 
 def _wrapped(note: str) -> list[str]:
     """Lines of a terminal; an indented note is a command, which stays in one to be copied."""
-    return [note] if note.startswith("  ") else wrap(note, WIDTH, break_long_words=False, break_on_hyphens=False)
+    return [note] if note.startswith("  ") else _broken(note, WIDTH)
+
+
+def _broken(text: str, width: int) -> list[str]:
+    return wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def _escape(text: str, signs: Mapping[str, str]) -> str:
