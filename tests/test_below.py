@@ -71,8 +71,8 @@ def test_what_was_tried_stands_below_a_row_beside_its_figures_on_the_same_seeds(
 
 @pytest.mark.parametrize(
     "row, file, words",
-    [("gcn", ("gcn", "gcn"), "as in the table (search of 5 trials on 1 seed, the best on 2 more) "),
-     ("gmnn (gat)", ("gmnn", "gcn"), "as in the table (search of 5 trials on gcn on 1 seed, the best on 2 more) ")],
+    [("gcn", ("gcn", "gcn"), "(search of 5 trials on 1 seed, the best on 2 more, by accuracy) "),
+     ("gmnn (gat)", ("gmnn", "gcn"), "(search of 5 trials on gcn on 1 seed, the best on 2 more, by accuracy) ")],
 )  # fmt: skip
 def test_a_row_says_how_it_was_searched_for(tmp_path, capsys, row, file, words):
     Store(tmp_path).put(document(run(row, 0), 0.5))

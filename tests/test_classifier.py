@@ -302,3 +302,16 @@ def test_a_graph_without_a_question_is_refused():
 def test_no_samples_are_refused_in_words(fitted):
     with pytest.raises(InputError, match="at least 1"):
         fitted.sample(0)
+
+
+def test_what_cannot_be_asked_is_refused(fitted, tmp_path):
+    for temperature in (-1.0, float("nan")):
+        with pytest.raises(InputError, match="temperature must be at least 0"):
+            fitted.sample(temperature=temperature)
+    fitted.save(tmp_path / "model")
+    with pytest.raises(InputError, match="fit again"), NodeClassifier.load(tmp_path / "model").using_last():
+        pass
+    with pytest.raises(InputError, match="other data or settings"):
+        quick().fit(TASK.graph, checkpoint=tmp_path / "model" / "weights.safetensors", resume=True)
+    with pytest.raises(InputError, match="no noise to predict"):
+        MaskedLabels(parameterisation="epsilon").fit(TASK.graph)

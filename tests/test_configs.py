@@ -1,6 +1,7 @@
 """Configurations as files: how they come back, what they may say, and which cells of an experiment they reach."""
 
 import json
+import math
 import multiprocessing
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +16,23 @@ from dpmsnc.cli import main, parse
 from dpmsnc.cli_fit import StartName
 from dpmsnc.data import grid_scattered
 from dpmsnc.experiments import registry
-from dpmsnc.experiments.configs import Config, config_path, configured, overridden, read_config
+from dpmsnc.experiments.configs import (
+    Config,
+    check_settings,
+    config_path,
+    configured,
+    flat,
+    nested,
+    overridden,
+    read_config,
+)
 from dpmsnc.experiments.earlier import earlier_settings
+from dpmsnc.experiments.methods import METHODS, method
 from dpmsnc.experiments.run import Experiment, Row, Run
 from dpmsnc.experiments.search import Search
-from dpmsnc.experiments.store import Store
+from dpmsnc.experiments.store import Store, configuration
+from dpmsnc.nn.backbones import BACKBONES
+from dpmsnc.options import BackboneName
 from tiny_tables import fast, write_tables
 
 FOUND = {"hidden_channels": 8, "training": {"learning_rate": 0.005, "unlabelled_weight": 1.0}}
@@ -65,7 +78,7 @@ def test_a_configuration_comes_back_as_an_estimator(tmp_path):
         (json.dumps({**vars(config("gcn")), "versions": {}}), "of method gcn, not dpm-snc"),
         (json.dumps({**vars(config(settings={"depth": 3})), "versions": {}}), "does not take the settings"),
         (json.dumps({**vars(config(settings={"training": {"steps": -1}})), "versions": {}}), "steps must be at least"),
-        (json.dumps({**vars(config(settings={"dropout": "much"})), "versions": {}}), "does not take the settings"),
+        (json.dumps({**vars(config(settings={"dropout": "much"})), "versions": {}}), "dropout must be at least"),
         (json.dumps({**vars(config(settings={"start": {"x": 1}})), "versions": {}}), "start is not a group"),
         (json.dumps({**vars(config(settings={"backbone": {"x": 1}})), "versions": {}}), "sets backbone"),
         (json.dumps({**vars(config(settings={"seed": 4, "backbone": "gat"})), "versions": {}}), "sets seed, backbone"),
@@ -92,8 +105,34 @@ def test_fit_takes_a_start_with_settings_from_a_configuration(tmp_path, capsys):
     assert "grand" in capsys.readouterr().out
 
 
-def test_flags_name_every_start():
+def test_flags_name_every_start_and_every_backbone():
     assert set(get_args(StartName)) == set(STARTS)
+    assert set(get_args(BackboneName)) == set(BACKBONES)
+
+
+@pytest.mark.parametrize(
+    "name, fixed",
+    [("dpm-snc", {"sampling.steps": None}), ("dpm-snc", {"training.clip": math.inf}),
+     ("dpm-snc-paper", {"sampling.adopt": "auto"}), ("dpm-snc-paper", {"training.unlabelled_weight": "confidence"})],
+)  # fmt: skip
+def test_what_an_option_accepts_can_be_fixed_whatever_its_default(name, fixed):
+    check_settings(name, method(name).build(0), nested(fixed))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_defaults_of_a_method_are_of_their_declared_types(name):
+    model = method(name).build(0)
+    for option, value in flat(configuration(model)).items():
+        if option != "start" and value != "inf":  # as it is written down
+            check_settings(name, model, nested({option: value}))
+
+
+@pytest.mark.parametrize(
+    "option, value", [("sampling.steps", "abc"), ("training.steps", 0.5), ("dropout", True), ("seed", None)]
+)
+def test_a_value_of_another_type_cannot_be_fixed(option, value):
+    with pytest.raises(InputError, match=f"{option} cannot be"):
+        check_settings("dpm-snc-paper", method("dpm-snc-paper").build(0), nested({option: value}))
 
 
 def test_fit_takes_a_configuration_and_flags_override_it(tmp_path):
@@ -191,8 +230,8 @@ def test_reproduce_with_configurations_runs_and_stores_other_runs(tmp_path, monk
     rows = {"gcn": Row("gcn", {"epochs": 1}), "sage": Row("sage", {"epochs": 1})}
     experiment = replace(trial_experiment(rows), datasets=("grid_scattered",))
     monkeypatch.setitem(registry.EXPERIMENTS, "trial", experiment)
-    for method in rows:
-        config(method, method, settings={"lr": 0.005}).write(tmp_path / "configs")
+    for name in rows:
+        config(name, name, settings={"lr": 0.005}).write(tmp_path / "configs")
     words = ["reproduce", "trial", "--methods", "gcn", "--results", str(tmp_path / "results")]
     for more in ([], ["--configs", str(tmp_path / "configs")], ["--configs", str(tmp_path / "configs")]):
         assert main([*words, *more]) == 0

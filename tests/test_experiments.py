@@ -122,9 +122,9 @@ def test_what_is_fixed_is_another_run_and_draws_no_figure(fits, tmp_path, monkey
 
 @pytest.mark.parametrize(
     "setting, words",
-    [("steps=3", "one has no setting steps to fix; it has hidden_channels"), ("lr=fast", "of another kind"),
-     ("lr=NaN", "of another kind"), ("seed=3", "not for the seed"), ("backbone=gat", "not for the backbone"),
-     ("scaling=5", "scaling is 5; choose one of unit"), ("scaling=loud", "scaling is 'loud'; choose one of unit"),
+    [("steps=3", "one has no setting steps to fix; it has hidden_channels"), ("lr=fast", "it is a number"),
+     ("lr=NaN", "it is a number"), ("seed=3", "not for the seed"), ("backbone=gat", "not for the backbone"),
+     ("scaling=5", "scaling cannot be 5; it is one of unit"), ("scaling=loud", "it is one of unit, rows"),
      ("training={}", "one setting at a time")],
 )  # fmt: skip
 def test_what_cannot_be_fixed_is_refused_before_anything_runs(fits, tmp_path, capsys, setting, words):
@@ -144,6 +144,7 @@ def test_a_start_is_fixed_by_name_or_with_settings():
     [("luck", "one of gnn"), (["luck", {"lr": 1}], "one of gnn"), (["lp"], "one of gnn"), (["lp", {}], "one of gnn"),
      (3, "one of gnn"), ('["lp", {"num_layers": 3}', "one of gnn"), (["lp", {"width": 3}], "does not take"),
      (["pta", {"scaling": "odd"}], "scaling is 'odd'"), (["pta", {"lr": -1}], "lr must be at least"),
+     (["gcn", {"epochs": "many"}], "epochs must be at least"),
      (["stack", {"members": {"nobody": {}}}], "no member of a stack"), (["stack", {"repeats": 0}], "repeats must be"),
      (["stack", {"members": {"gcn": {"head": "bald"}}}], "head is 'bald'")],
 )  # fmt: skip

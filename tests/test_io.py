@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
+from dpmsnc.tables import read_labels
 
 
 @pytest.fixture
@@ -75,6 +76,12 @@ def test_whole_number_labels_of_a_csv_sort_as_numbers_and_minus_one_is_unknown(t
     (tmp_path / "edges.csv").write_text("s,t\na,b\nb,c\nc,d\n")
     graph = Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label")
     assert graph.classes == (2, 10) and graph.y.tolist() == [1, 0, -1, -1]
+    (tmp_path / "nodes.csv").write_text("id,label\na,10.0\nb,2.0\nc,-1.0\nd,\n")  # by pandas, for the gap
+    same = Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label")
+    assert same.classes == (2, 10) and same.y.tolist() == [1, 0, -1, -1]
+    assert read_labels(tmp_path / "nodes.csv", "truth") == {"a": "10", "b": "2"}
+    (tmp_path / "nodes.csv").write_text("id,label\na,10.5\nb,2.0\nc,\nd,\n")
+    assert Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label").classes == ("10.5", "2.0")
     (tmp_path / "nodes.csv").write_text("id,label\na,010\nb,2\nc,\nd,\n")
     assert Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label").classes == ("010", "2")
 

@@ -171,4 +171,4 @@ def test_rounds_are_adopted_only_where_they_gain_a_point(monkeypatch, gain, adop
 
 def test_without_validation_there_is_nothing_to_choose_rounds_by(monkeypatch):
     monkeypatch.setattr("test_partial.VALIDATION", torch.zeros_like(VALIDATION))
-    assert trainer(adopt="auto").shares == [0.0]
+    assert trainer(adopt="auto").adoptions == [0.0]

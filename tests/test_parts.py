@@ -94,7 +94,7 @@ def test_one_part_is_the_whole_graph_without_metis(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymetis", None)
     trainer = classifier(parts=1)._trainer(TASK.graph, TASK.train, TASK.validation, fit_start=True)
     nodes, graph = trainer.part()
-    assert nodes == slice(None) and graph is trainer.graph and trainer.round == []
+    assert nodes == slice(None) and graph is trainer.graph and trainer.parts_left == []
 
 
 def test_without_metis_it_says_what_to_install(monkeypatch):

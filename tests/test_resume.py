@@ -166,6 +166,8 @@ def test_resuming_a_finished_fit_does_nothing(words, tmp_path, capsys):
     assert (out / "weights.safetensors").stat().st_mtime_ns == before
     assert main([*words, "--out", str(out), "--resume", "--seed", "1"]) == 2
     assert "other settings" in capsys.readouterr().err
+    assert main([*words, "--out", str(out), "--resume", "--validation", "0.4"]) == 2
+    assert "other data" in capsys.readouterr().err
 
 
 def test_a_checkpoint_of_other_data_is_refused(words, tmp_path, monkeypatch, capsys):

@@ -17,7 +17,7 @@ from dpmsnc.experiments.configs import Config, read_config
 from dpmsnc.experiments.earlier import earlier_settings
 from dpmsnc.experiments.methods import Method
 from dpmsnc.experiments.search import Search
-from dpmsnc.experiments.trial import Visible, prepared, validation_score, what_is_seen
+from dpmsnc.experiments.trial import Visible, likelihood, prepared, validation_score, what_is_seen
 from dpmsnc.experiments.tuning import finished, open_study, tune
 from dpmsnc.graph import Graph
 
@@ -281,6 +281,7 @@ def test_evenly_drawn_validation_nodes_count_as_much_as_their_class():
 
     share = seen.weight[shown == 1].sum()  # which is what the same answer everywhere should say, and is made to
     assert validation_score(Constant(), seen) == pytest.approx(share**share * (1 - share) ** (1 - share), abs=1e-6)
+    assert likelihood(np.full((400, 2), np.nan), seen) == 0  # rather than a score that optuna does not take
     uneven = even.validation & ~(np.cumsum(even.validation) == 1)
     assert set(Visible(even.graph, uneven).weight) == {1 / 19}
 

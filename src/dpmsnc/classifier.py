@@ -153,7 +153,7 @@ class NodeClassifier:
         trainer = self._trainer(graph, train, held_back, fit_start=not going_on)
         if going_on and checkpoint is not None:
             tensors, values = load_state(checkpoint)
-            if values.pop("config") != config:
+            if values.pop("config", None) != config:
                 raise InputError(f"{checkpoint} belongs to other data or settings; remove it or give another file")
             trainer.load_state(tensors, values)
 
@@ -228,6 +228,8 @@ class NodeClassifier:
         """Inside the block the weights of the last evaluation answer, not the selected ones; only right after `fit`."""
         from dpmsnc.training.optimisation import swapped
 
+        if not hasattr(self, "last_weights_"):
+            raise InputError("only a classifier that was fitted here has the weights of its last evaluation; fit again")
         with swapped(self.denoiser_, self.last_weights_):
             yield
 
@@ -371,6 +373,8 @@ class NodeClassifier:
         self._check_fitted()
         if num_samples < 1:
             raise InputError(f"num_samples must be at least 1, got {num_samples}")
+        if not temperature >= 0:
+            raise InputError(f"temperature must be at least 0, got {temperature}")
         posterior = self._posterior(self._conditioned(known, condition_on))
         generator = self._generator(self.seed if seed is None else seed)
         labels = posterior.sample(num_samples, temperature, generator, callback, own=own)
@@ -417,6 +421,8 @@ class NodeClassifier:
         check_choices(self, type(self).__init__)
         check_range(self, dropout=(0, 0.99), **{name: (least, np.inf) for name, least in sizes.items()})
         self.schedule.grid(self.sampling.steps)
+        if self.process == "blank" and self.parameterisation == "epsilon":
+            raise InputError("without diffusion there is no noise to predict; use parameterisation='label'")
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "denoiser_"):

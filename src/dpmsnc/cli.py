@@ -85,8 +85,6 @@ class Sample(AnswerFlags):
     def run(self) -> int:
         from dpmsnc.tables import sample_table, write_table
 
-        if not self.temperature >= 0:
-            raise InputError(f"--temperature is {self.temperature}; it must be at least 0")
         clf, known = self.load(self.num_samples)
         table = sample_table(clf, known, self.condition_on, self.num_samples, self.temperature, self.seed)
         write_table(table, self.out)

@@ -99,11 +99,11 @@ class Fit:
 
         clf = self.classifier()
         check_free(self.out, self.resume, self.overwrite)
-        if self.resume and is_finished(self.out, clf):
-            print(f"{self.out} holds the finished model; nothing to resume")
-            return 0
         graph = self.data.read()
         storable_names(graph)  # complains now rather than when training is over
+        if self.resume and is_finished(self.out, clf, graph, self.validation):
+            print(f"{self.out} holds the finished model; nothing to resume")
+            return 0
         print(graph.summary(clf.hidden_channels, clf.num_layers, clf.training.time_draws), flush=True)
         with claimed(self.out):
             if not self.resume:

@@ -17,7 +17,7 @@ from dpmsnc.options import BackboneName
 
 @dataclass(frozen=True)
 class Tune:
-    """Search for the settings of a method on a data set by validation accuracy, and write a configuration file."""
+    """Search for the settings of a method on a data set by validation labels, and write a configuration file."""
 
     method: tyro.conf.Positional[str]
     """The method, for example dpm-snc or gcn."""

@@ -25,9 +25,11 @@ from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.errors import InputError, ModelFileError
 from dpmsnc.options import Guidance, Sampling, Training
 from dpmsnc.plain import plain, with_infinities, with_nan
+from dpmsnc.split import split_known
 
 if TYPE_CHECKING:
     from dpmsnc.classifier import NodeClassifier
+    from dpmsnc.graph import Graph
 
 Classifier = TypeVar("Classifier", bound="NodeClassifier")
 
@@ -160,14 +162,19 @@ def check_free(folder: Path, resume: bool, overwrite: bool) -> None:
         raise InputError(f"{folder} holds {what}; give another folder, or replace it with --overwrite")
 
 
-def is_finished(folder: Path, clf: NodeClassifier) -> bool:
-    """Whether `folder` holds the finished model of the same settings, so that there is nothing to resume."""
+def is_finished(folder: Path, clf: NodeClassifier, graph: Graph, validation: Any) -> bool:
+    """Whether `folder` holds the finished model of the same settings and data, so that there is nothing to resume."""
+    from dpmsnc.training.checkpoint import fingerprint
+
     if not (folder / "model.json").is_file() or (folder / CHECKPOINT).is_file():
         return False
-    description = read_description(folder)
-    if plain(description.get("config")) != plain(clf.config()):
+    if plain(read_description(folder).get("config")) != plain(clf.config()):
         raise InputError(f"{folder} holds a model with other settings; give another folder, or use --overwrite")
-    return not description.get("interrupted")
+    held = read_model(type(clf), folder)
+    there = fingerprint({}, held.graph_, held.train_, held.validation_)
+    if there != fingerprint({}, graph, *split_known(graph, validation, clf.seed)):
+        raise InputError(f"{folder} holds a model of other data; give another folder, or use --overwrite")
+    return not held.interrupted_
 
 
 @contextmanager

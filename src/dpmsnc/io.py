@@ -6,6 +6,7 @@ pandas, networkx and torch are not imported before a function needs them, and no
 from __future__ import annotations
 
 import os
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
 
 SPLITS = ("train_mask", "val_mask", "test_mask")
+WHOLE = re.compile(r"(0|-?[1-9][0-9]*)(\.0+)?")
 
 
 def read_tables(
@@ -127,11 +129,12 @@ def _same_type(ends: list[Array], ids: Array) -> list[Array]:
 
 
 def table_labels(column: Any, table: Any) -> list[Any]:
-    """Labels of a table; whole numbers written in a text file are numbers, so that they sort and -1 is unknown."""
+    """Labels of a table; whole numbers written in a text file are numbers, so that they sort and -1 is unknown. They
+    may be written as 1.0, which is what pandas makes of them where others are missing."""
     values = label_values(column)
     text = [v for v in values if v is not None]
-    if not hasattr(table, "columns") and text and all(isinstance(v, str) and _reads_as_whole(v) for v in text):
-        return [None if v is None else int(v) for v in values]
+    if not hasattr(table, "columns") and text and all(isinstance(v, str) and WHOLE.fullmatch(v) for v in text):
+        return label_values([None if v is None else int(v.partition(".")[0]) for v in values])
     return values
 
 
@@ -289,7 +292,3 @@ def _ignored(columns: Iterable[Any], kind: str) -> str | None:
 def _unused_splits(names: Iterable[str]) -> str | None:
     found = ", ".join(names)
     return f"{found} ignored: every label given counts as known" if found else None
-
-
-def _reads_as_whole(text: str) -> bool:
-    return text.removeprefix("-").isdecimal() and str(int(text)) == text

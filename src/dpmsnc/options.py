@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import inf
+from numbers import Real
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from dpmsnc.errors import InputError
@@ -143,9 +144,9 @@ def check_range(options: Any, **ranges: tuple[float, float]) -> None:
     """Raise `InputError` unless each named attribute lies within its range, ends included."""
     for name, (least, most) in ranges.items():
         value = getattr(options, name)
-        if not least <= value <= most:
+        if not isinstance(value, Real) or not least <= float(value) <= most:
             upper = "" if most == inf else f" and at most {most}"
-            raise InputError(f"{name} must be at least {least}{upper}, got {value}")
+            raise InputError(f"{name} must be at least {least}{upper}, got {value!r}")
 
 
 def check_choices(options: Any, typed: Any = None) -> None:

@@ -32,8 +32,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dpmsnc.baselines.base import Baseline, one_hot
-from dpmsnc.baselines.descent import take_step
-from dpmsnc.baselines.pta import Selection
+from dpmsnc.baselines.descent import Selection, take_step
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.denoiser import CHUNK
 from dpmsnc.nn.mean_field import MeanField

@@ -33,7 +33,7 @@ from dpmsnc.options import BackboneName, HeadName, ScalingName, check_choices, c
 
 @dataclass(eq=False)
 class EntropySharpening(Baseline):
-    """Any backbone as a plain classifier with an entropy term; everything else is as in `GNN`.
+    """Any backbone as a plain classifier with an entropy term; the network is that of `GNN`.
 
     Example:
         >>> from dpmsnc.data.grids import grid_scattered

@@ -40,8 +40,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dpmsnc.baselines.base import Baseline, one_hot
-from dpmsnc.baselines.descent import take_step
-from dpmsnc.baselines.pta import Selection
+from dpmsnc.baselines.descent import Selection, take_step
 from dpmsnc.graph import Graph
 from dpmsnc.nn.backbones.base import Backbone
 from dpmsnc.nn.backbones.gcn import GCN, GCNConv

@@ -28,7 +28,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dpmsnc.baselines.base import Baseline, one_hot
-from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.baselines.descent import Selection
+from dpmsnc.graph import Graph
 from dpmsnc.nn.backbones.base import multiply
 from dpmsnc.nn.operator import GraphTensors, Operator
 from dpmsnc.options import ScalingName, check_choices, check_range
@@ -129,28 +130,3 @@ def adaptive_loss(log_p: Tensor, targets: Tensor, epoch: int) -> Tensor:
     """-1/C sum Y w log p with w = p^{ln(1 + epoch / 100)} held constant."""
     w = (log_p.detach() * math.log1p(epoch / EXPONENT_EPOCHS)).exp()
     return -(targets * w * log_p).sum() / log_p.shape[1]
-
-
-class Selection:
-    """Keeps the prediction that is best on validation nodes, by accuracy and then by loss, and says when to stop."""
-
-    def __init__(self, y_validation: NDArray[np.int64], patience: int) -> None:
-        self.nodes = torch.from_numpy(np.flatnonzero(y_validation != UNKNOWN))
-        self.labels = torch.from_numpy(y_validation)[self.nodes]
-        self.possible = len(self.nodes) > 0
-        self.patience = self.left = patience
-        self.best = (-1.0, -math.inf)
-        self.top_accuracy, self.least_loss = -1.0, math.inf
-        self.z: Tensor | None = None
-
-    def goes_on(self, z: Tensor) -> bool:
-        """Take note of this epoch's propagated probabilities; False once patience is spent."""
-        q = z[self.nodes]
-        accuracy = float((q.argmax(dim=1) == self.labels).float().mean())
-        loss = float(F.nll_loss((q / q.sum(dim=1, keepdim=True)).log(), self.labels))
-        improved = accuracy > self.top_accuracy or loss < self.least_loss
-        self.left = self.patience if improved else self.left - 1
-        self.top_accuracy, self.least_loss = max(accuracy, self.top_accuracy), min(loss, self.least_loss)
-        if (accuracy, -loss) >= self.best:
-            self.best, self.z = (accuracy, -loss), z
-        return self.left > 0

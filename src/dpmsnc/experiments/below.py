@@ -1,8 +1,8 @@
 """Rows that stay below the paper's, and what else was tried there.
 
 Each such row (`comparison.below` says which) is followed by the settings that were tried in place of its own and are
-stored (`reproduce --fix`), beside what the row itself has on the same seeds. Validation accuracy, which alone may
-choose, stands first.
+stored (`reproduce --fix`), beside what the row itself has on the same seeds. Validation accuracy stands first: test
+figures may not choose.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ NOTES = (
     "on the same seeds.",
     "Listed are rows of dpm-snc with a mean below the paper's, and baselines whose accuracy is below it by more than a",
     "point.",
-    "validation: plain accuracy on validation nodes. Searches of baselines go by the likelihood of their labels, and",
-    "weigh them where they were drawn evenly by class.",
+    "validation: plain accuracy on validation nodes; where those were drawn evenly by class, searches weigh them. A",
+    "search goes by accuracy or by the likelihood of their labels.",
 )
 
 
@@ -76,7 +76,8 @@ def _search(stored: Stored, cell: Cell) -> str:
         return "no search"
     on = "" if config.backbone == backbone(row) else f" on {config.backbone}"
     final = f", the best on {len(config.final_seeds)} more" if config.final_seeds else ""
-    return f"search of {counted(config.trials, 'trial')}{on} on {counted(len(config.seeds), 'seed')}{final}"
+    trials, seeds = counted(config.trials, "trial"), counted(len(config.seeds), "seed")
+    return f"search of {trials}{on} on {seeds}{final}, by {config.score}"
 
 
 def _common(runs: list[Document], row: list[Document]) -> tuple[list[Document], list[Document]]:

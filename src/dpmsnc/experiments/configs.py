@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
-from math import isfinite
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from dpmsnc.errors import InputError
 from dpmsnc.experiments.store import backbone_of, configuration, write_document
@@ -111,7 +112,7 @@ def overridden(model: Estimator, settings: Nested) -> Estimator:
 
 
 def check_settings(name: str, model: Any, settings: Nested) -> None:
-    """Complain about settings that an estimator does not have, and about values of another kind than its own."""
+    """Complain about settings that an estimator does not have, and about values that it does not take."""
     own = flat(configuration(model))
     for option, value in flat(settings).items():
         if option not in own:
@@ -119,8 +120,17 @@ def check_settings(name: str, model: Any, settings: Nested) -> None:
             raise InputError(f"{name} has no setting {option} to fix; it has {there_are}")
         if option == "start":
             check_start(model, value)
-        elif not same_kind(value, own[option]):
-            raise InputError(f"{option} cannot be {value!r}: by default it is {own[option]!r}, of another kind")
+        else:
+            check_value(model, option, value)
+
+
+def check_value(model: Any, option: str, value: Any) -> None:
+    """Complain about a value that an estimator's argument does not take, as far as its type tells."""
+    from dpmsnc.classifier import NodeClassifier
+
+    hint = declared(type(model).__init__ if isinstance(model, NodeClassifier) else type(model)).get(option, Any)
+    if not fits(value, hint):
+        raise InputError(f"{option} cannot be {value!r}; it is {in_words(hint)}")
 
 
 def check_start(model: Any, value: Any) -> None:
@@ -141,22 +151,43 @@ def check_start(model: Any, value: Any) -> None:
             )
 
 
-def same_kind(value: Any, default: Any) -> bool:
-    """Whether a value can take the place of a default, as far as types tell.
+def declared(typed: Any, group: str = "") -> dict[str, Any]:
+    """The types of an estimator's arguments by dotted name, given its class or constructor."""
+    result: dict[str, Any] = {}
+    arguments = {name: hint for name, hint in get_type_hints(typed).items() if not name.endswith("_")}
+    for name, hint in arguments.items():
+        result |= declared(hint, f"{group}{name}.") if is_dataclass(hint) else {f"{group}{name}": hint}
+    return result
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value that was written down is of a declared type; a whole number is one with a fraction, too.
 
     Example:
-        >>> same_kind("False", True), same_kind(1, 0.5), same_kind(0.5, 1), same_kind(10.0, "confidence")
-        (False, True, False, True)
+        >>> fits("False", bool), fits(1, float), fits(0.5, int), fits("auto", float | Literal["auto"]), fits(None, int)
+        (False, True, False, True, False)
     """
-    if isinstance(default, bool) or isinstance(value, bool):
-        return isinstance(default, bool) and isinstance(value, bool)
-    if isinstance(default, int):
-        return isinstance(value, int)
-    if isinstance(default, float):
-        return isinstance(value, int | float) and isfinite(value)
-    if isinstance(value, int | float):
-        return isfinite(value)  # what is a word by default may be a number, too
-    return default is None or isinstance(value, str)
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if parts := get_args(hint):
+        return any(fits(value, part) for part in parts)
+    if hint is float:
+        return type(value) in (int, float) and not isnan(value)
+    return hint is Any or type(value) is (NoneType if hint is None else hint)
+
+
+def in_words(hint: Any) -> str:
+    """A declared type as a user would say it.
+
+    Example:
+        >>> in_words(float | Literal["auto"]), in_words(int | None)
+        ('a number or one of auto', 'a whole number or null')
+    """
+    if get_origin(hint) is Literal:
+        return f"one of {', '.join(map(str, get_args(hint)))}"
+    if parts := get_args(hint):
+        return " or ".join(map(in_words, parts))
+    return {float: "a number", int: "a whole number", bool: "true or false", str: "text", NoneType: "null"}[hint]
 
 
 def own_arguments(model: Any) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Stored runs that belong to no row of an experiment: what else was tried, and what it gave.
 
 A line per data set and configuration says which row is most like it and in which settings it differs from that, so that
-nobody has to take it on trust that a choice was made among alternatives. Validation accuracy stands first: it is what
-may choose.
+nobody has to take it on trust that a choice was made among alternatives. Validation accuracy stands first: test figures
+may not choose.
 """
 
 from __future__ import annotations

@@ -22,6 +22,12 @@ NOT_FIXED = {"seed": "--seeds", "start": "--start", "backbone": "--backbone"}
 """Settings that a search has another option for."""
 
 
+def scored_by(model: Any) -> Score:
+    """What an estimator is scored by on validation nodes. A classifier reports its accuracy as it trains, which can end
+    a trial early; of a baseline, whose answers jump from epoch to epoch, likelihood says more than accuracy does."""
+    return "accuracy" if isinstance(model, NodeClassifier) else "likelihood"
+
+
 @dataclass(frozen=True)
 class Search:
     """What is searched for, and on which seeds."""
@@ -75,9 +81,8 @@ class Search:
 
     @property
     def score(self) -> Score:
-        """What trials are scored by on validation nodes. Classifiers report their accuracy as they train, which can end
-        a trial early; of baselines, whose answers jump from epoch to epoch, likelihood says more than accuracy does."""
-        return "accuracy" if isinstance(self.default(0), NodeClassifier) else "likelihood"
+        """What its trials are scored by."""
+        return scored_by(self.default(0))
 
     @property
     def path(self) -> Path:

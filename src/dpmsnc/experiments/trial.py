@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import isfinite
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,7 +21,7 @@ from dpmsnc.classifier import NodeClassifier
 from dpmsnc.data import Task
 from dpmsnc.errors import InputError
 from dpmsnc.experiments.configs import overridden
-from dpmsnc.experiments.search import Search
+from dpmsnc.experiments.search import Search, scored_by
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.options import estimates_shares
 
@@ -108,9 +109,9 @@ def mean_score(models: Sequence[Any], visible: Sequence[Visible], trial: Trial) 
 
 
 def validation_score(model: Any, seen: Visible, progress: Callable[[PartialTraining], None] | None = None) -> float:
-    """Fit, and how well the weights that the fit kept do on validation nodes (`Search.score` says by what)."""
+    """Fit, and how well the weights that the fit kept do on validation nodes."""
     graph, validation = seen.graph, seen.validation
-    if not isinstance(model, NodeClassifier):
+    if scored_by(model) == "likelihood":
         return likelihood(model.fit(graph, validation=validation).predict_proba(), seen)
     model.fit(graph, validation=validation, progress=progress)
     if model.interrupted_:  # `fit` turns Ctrl-C into an early end
@@ -124,7 +125,8 @@ def likelihood(proba: NDArray[np.float64], seen: Visible) -> float:
     nodes = np.flatnonzero(seen.validation)
     y = seen.graph.y[nodes]
     q = calibrated(proba, nodes, y, seen.weight)[nodes, y]
-    return round(float(np.exp(np.log(q) @ seen.weight)), 9)
+    mean = float(np.exp(np.log(q) @ seen.weight))
+    return round(mean, 9) if isfinite(mean) else 0.0  # an answer of no numbers is no answer, and optuna would ask again
 
 
 def watch(trial: Trial, before: Sequence[float]) -> Callable[[PartialTraining], None]:

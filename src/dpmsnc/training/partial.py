@@ -42,10 +42,10 @@ PLAIN_STATE = (
     "best_accuracy",
     "best_adopt",
     "adopt",
-    "shares",
+    "adoptions",
     "unhelpful",
     "loss",
-    "round",
+    "parts_left",
 )
 WORTH_ADOPTING = 0.01
 """Validation accuracy that progressive rounds must gain: they cost many times a single run, and less may be chance."""
@@ -91,17 +91,17 @@ class PartialTraining:
         self.best = {name: value.clone() for name, value in self.averaged.items()}
         self.buffer = Buffer(options.buffer_size, labels.where(train, 0), train, start[~train].double().mean(dim=0))
         self.step, self.best_step, self.improved_step, self.best_accuracy = 0, 0, 0, -1.0
-        self.shares = [0.0] if sampling.adopt == "auto" else [sampling.adopt]
+        self.adoptions = [0.0] if sampling.adopt == "auto" else [sampling.adopt]
         if sampling.adopt == "auto" and bool(validation.any()):
-            self.shares = [0.0, 0.1]
+            self.adoptions = [0.0, 0.1]
         self.soft, self.trust = start, torch.zeros_like(start[:, 0])
-        self.adopt = self.best_adopt = self.shares[0]
+        self.adopt = self.best_adopt = self.adoptions[0]
         self.unhelpful = 0
         self.history = History()
         self.loss = math.nan
         self.class_weight = self.estimated_weight()
         self.parts = cut(graph, options.parts)
-        self.round: list[list[int]] = []  # parts that are still to come this time round
+        self.parts_left: list[list[int]] = []  # of this time round
 
     def run(self, progress: Progress | None = None) -> None:
         """Alternate until validation accuracy stops improving, or the steps are used up."""
@@ -187,7 +187,7 @@ class PartialTraining:
         """What the next M-step works on: the nodes, and the graph that they induce."""
         if self.parts is None:
             return ALL, self.graph
-        *self.round, clusters = self.round or self.parts.draw(self.generator)
+        *self.parts_left, clusters = self.parts_left or self.parts.draw(self.generator)
         return self.parts.join(clusters)
 
     def keep(self, nodes: Nodes = ALL) -> Tensor | None:
@@ -234,10 +234,10 @@ class PartialTraining:
 
     def evaluate(self) -> None:
         """Validation accuracy of the averaged weights, conditioned on training labels alone; keep the best."""
-        scores = {share: self.score(share) for share in self.shares}
+        scores = {adopt: self.score(adopt) for adopt in self.adoptions}
         best = max(scores, key=lambda share: scores[share])
-        helped = scores[best] > scores[self.shares[0]] + WORTH_ADOPTING - 1e-6  # scores are rounded
-        self.adopt = best if helped else self.shares[0]
+        helped = scores[best] > scores[self.adoptions[0]] + WORTH_ADOPTING - 1e-6  # scores are rounded
+        self.adopt = best if helped else self.adoptions[0]
         self.give_up_progressive(scores, helped)
         accuracy = scores[self.adopt]
         if not accuracy <= self.best_accuracy:
@@ -278,7 +278,7 @@ class PartialTraining:
         if len(scores) > 1 and scores[0.0] > guess + 0.1:
             self.unhelpful = 0 if helped else self.unhelpful + 1
         if self.unhelpful == 3:
-            self.shares = [0.0]
+            self.adoptions = [0.0]
 
     def posterior(self, share: float, known: Known | None = None) -> Posterior:
         """p_theta(y_U | G, y_L) given the training labels, or other known ones."""
