@@ -6,8 +6,9 @@ With Y0 one-hot on the training nodes and zero elsewhere, S = D^-1/2 A D^-1/2 wi
     F <- S F, then F_L <- Y0_L             (clamp=True, K times)
 
 The first form is the one behind the paper's table (K = 10, alpha = 1/2). It only pulls training nodes towards their
-labels; the second holds them there and usually is the better of the two. Rows that no label has reached are all zero:
-such nodes get the class frequencies of the training labels.
+labels; the second holds them there and usually is the better of the two. As in Zhou et al., alpha weighs what arrives,
+not the return to the start as in PTA and APPNP. Rows that no label has reached are all zero: such nodes get the class
+frequencies of the training labels.
 
 References: Zhu & Ghahramani, "Learning from Labeled and Unlabeled Data with Label Propagation", 2002; Zhou et al.,
 "Learning with Local and Global Consistency", NIPS 2003.
