@@ -1,3 +1,4 @@
+import itertools
 import json
 import subprocess
 import sys
@@ -163,6 +164,24 @@ def test_evaluate_scores_unknown_nodes_only(folder, capsys):
     assert result["accuracy"] == pytest.approx((predicted.label == truth)[unknown].mean(), abs=1e-4)
     assert {"macro_f1", "calibration_error", "subgraph_accuracy", "subgraph_accuracy_known"} <= set(result)
     assert result["subgraph_accuracy"] <= result["subgraph_accuracy_known"] <= result["accuracy"]
+
+
+@pytest.mark.parametrize(
+    "predicted, truth, nodes, accuracy",
+    [(["1.0", "1.5", "1.0"], ["1", "", "1.0"], 2, 1.0), (["0", "1", "1"], ["0.0", "1.0", "0.0"], 3, 2 / 3),
+     (["1", "0", "1"], ["1", "-1", "0"], 2, 0.5), (["-1", "1", "-1"], ["-1", "-1.0", "1"], 3, 1 / 3)],
+)  # fmt: skip
+def test_whole_numbers_are_the_same_label_however_they_are_written(tmp_path, capsys, predicted, truth, nodes, accuracy):
+    for name, labels in (("p", predicted), ("t", truth)):
+        rows = "".join(f"{k},{label}\n" for k, label in enumerate(labels))
+        (tmp_path / f"{name}.csv").write_text("id,label\n" + rows)
+        table = pd.DataFrame({"id": range(3), "label": [float(label or "nan") for label in labels]})
+        table.to_parquet(tmp_path / f"{name}.parquet")
+    for kinds in itertools.product(("csv", "parquet"), repeat=2):
+        p, t = (tmp_path / f"{name}.{kind}" for name, kind in zip("pt", kinds))
+        assert run("evaluate", p, "--truth", t) == 0
+        result = scores(capsys.readouterr().out)
+        assert result["nodes"] == nodes and result["accuracy"] == pytest.approx(accuracy, abs=1e-4)
 
 
 def test_evaluate_by_hand(tmp_path, capsys):

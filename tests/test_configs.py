@@ -112,7 +112,7 @@ def test_flags_name_every_start_and_every_backbone():
 
 @pytest.mark.parametrize(
     "name, fixed",
-    [("dpm-snc", {"sampling.steps": None}), ("dpm-snc", {"training.clip": math.inf}),
+    [("dpm-snc", {"sampling.steps": None}), ("dpm-snc", {"training.clip": "inf"}),
      ("dpm-snc-paper", {"sampling.adopt": "auto"}), ("dpm-snc-paper", {"training.unlabelled_weight": "confidence"})],
 )  # fmt: skip
 def test_what_an_option_accepts_can_be_fixed_whatever_its_default(name, fixed):
@@ -128,7 +128,15 @@ def test_the_defaults_of_a_method_are_of_their_declared_types(name):
 
 
 @pytest.mark.parametrize(
-    "option, value", [("sampling.steps", "abc"), ("training.steps", 0.5), ("dropout", True), ("seed", None)]
+    "option, value",
+    [
+        ("sampling.steps", "abc"),
+        ("training.clip", math.inf),
+        ("sampling.steps", "inf"),
+        ("training.steps", 0.5),
+        ("dropout", True),
+        ("seed", None),
+    ],
 )
 def test_a_value_of_another_type_cannot_be_fixed(option, value):
     with pytest.raises(InputError, match=f"{option} cannot be"):

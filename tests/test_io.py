@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
-from dpmsnc.tables import read_labels
+from dpmsnc.tables import in_graph, read_labels
 
 
 @pytest.fixture
@@ -79,7 +79,11 @@ def test_whole_number_labels_of_a_csv_sort_as_numbers_and_minus_one_is_unknown(t
     (tmp_path / "nodes.csv").write_text("id,label\na,10.0\nb,2.0\nc,-1.0\nd,\n")  # by pandas, for the gap
     same = Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label")
     assert same.classes == (2, 10) and same.y.tolist() == [1, 0, -1, -1]
-    assert read_labels(tmp_path / "nodes.csv", "truth") == {"a": "10", "b": "2"}
+    labels = read_labels(tmp_path / "nodes.csv", "known")
+    assert in_graph(labels, same) == {"a": 10, "b": 2}
+    for classes in ((-1, 2, 10), ("-1.0", "2.0", "10.0"), (-1.0, 2.0, 10.0)):  # however the classes came to be
+        graph = Graph.build(same.edge_index, ids=list("abcd"), y=[None] * 4, classes=classes)
+        assert in_graph(labels, graph) == dict(zip("abc", (classes[2], classes[1], classes[0])))
     (tmp_path / "nodes.csv").write_text("id,label\na,10.5\nb,2.0\nc,\nd,\n")
     assert Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label").classes == ("10.5", "2.0")
     (tmp_path / "nodes.csv").write_text("id,label\na,010\nb,2\nc,\nd,\n")

@@ -4,14 +4,17 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from dpmsnc import NodeClassifier
+from dpmsnc import InputError, NodeClassifier
 from dpmsnc.cli import main
-from dpmsnc.folder import CHECKPOINT
+from dpmsnc.folder import CHECKPOINT, is_finished
+from dpmsnc.graph import UNKNOWN
 from tiny_tables import command, fast, write_tables
 
 STEPS = 60
@@ -168,6 +171,18 @@ def test_resuming_a_finished_fit_does_nothing(words, tmp_path, capsys):
     assert "other settings" in capsys.readouterr().err
     assert main([*words, "--out", str(out), "--resume", "--validation", "0.4"]) == 2
     assert "other data" in capsys.readouterr().err
+    graph = NodeClassifier.load(out).graph_
+    features = np.zeros((graph.num_nodes, 1)) if graph.x is None else graph.x + 1
+    for other in (
+        replace(graph, ids=np.array([f"node {name}" for name in graph.ids])),
+        replace(graph, classes=tuple(f"class {name}" for name in graph.classes)),
+        replace(graph, x=features.astype(np.float32)),
+        replace(graph, edge_index=graph.edge_index[:, 1:]),
+        replace(graph, y=np.where(np.arange(graph.num_nodes) == graph.known.argmax(), UNKNOWN, graph.y)),
+    ):
+        with pytest.raises(InputError, match="other data"):
+            is_finished(out, NodeClassifier.load(out), other, 0.2)
+    assert is_finished(out, NodeClassifier.load(out), graph, 0.2)
 
 
 def test_a_checkpoint_of_other_data_is_refused(words, tmp_path, monkeypatch, capsys):

@@ -143,6 +143,8 @@ class NodeClassifier:
         from dpmsnc.training.checkpoint import fingerprint, load_state, save_state
 
         self._check_settings()
+        if self.process == "blank" and self.parameterisation == "epsilon":
+            raise InputError("without diffusion there is no noise to predict; use parameterisation='label'")
         graph.check_trainable()
         train, held_back = split_known(graph, validation, self.seed)
         if train.all():
@@ -421,8 +423,6 @@ class NodeClassifier:
         check_choices(self, type(self).__init__)
         check_range(self, dropout=(0, 0.99), **{name: (least, np.inf) for name, least in sizes.items()})
         self.schedule.grid(self.sampling.steps)
-        if self.process == "blank" and self.parameterisation == "epsilon":
-            raise InputError("without diffusion there is no noise to predict; use parameterisation='label'")
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "denoiser_"):

@@ -126,13 +126,13 @@ class Evaluate:
 
     def _with_neighbours(self, comparison: Any) -> dict[str, float]:
         from dpmsnc.graph import Graph
-        from dpmsnc.tables import in_graph
+        from dpmsnc.tables import in_graph, spelled
 
         if self.model is not None:
             clf = NodeClassifier.load(self.model)
             known = in_graph(comparison.predictions.given(), clf.graph_)
             labels = clf.predict(known, condition_on="train", own=True)
-            own = {str(name): str(label) for name, label in zip(clf.graph_.ids.tolist(), labels)}
+            own = {str(name): spelled(label) for name, label in zip(clf.graph_.ids.tolist(), labels)}
             return {
                 "subgraph_accuracy": comparison.subgraph_accuracy(clf.graph_, own),
                 "subgraph_accuracy_known": comparison.subgraph_accuracy(clf.graph_),

@@ -13,8 +13,8 @@ from dpmsnc import metrics
 from dpmsnc.cleaning import check_unique, short_list
 from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
-from dpmsnc.io import column, id_column, read_table, table_labels
-from dpmsnc.tables import Labels
+from dpmsnc.io import column, id_column, read_table
+from dpmsnc.tables import Labels, spelled_labels, without_unknown
 
 
 @dataclass(frozen=True)
@@ -33,18 +33,19 @@ class Predictions:
         table = read_table(path, "prediction", ("id", "label"), 0)
         ids = id_column(table, column(table, "id", 0, "prediction"), "prediction")
         check_unique(ids)
-        labels = table_labels(table[column(table, "label", 0, "prediction")], path)
+        labels = spelled_labels(table[column(table, "label", 0, "prediction")])
         known = table["known"].astype(str).str.lower() == "true" if "known" in table.columns else np.zeros(len(ids))
         return cls(
             ids=[str(name) for name in ids.tolist()],
-            labels=[None if label is None else str(label) for label in labels],
+            labels=labels,
             known=np.asarray(known, dtype=bool),
             probability=_numbers(table["probability"], path) if "probability" in table.columns else None,
         )
 
     def given(self) -> Labels:
         """The labels that were known to the model."""
-        return {name: str(label) for name, label, known in zip(self.ids, self.labels, self.known) if known}
+        triples = zip(self.ids, self.labels, self.known)
+        return {name: label for name, label, known in triples if known and label is not None}
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class Comparison:
 
     @classmethod
     def of(cls, predictions: Predictions, truth: Labels) -> Comparison:
+        truth = without_unknown(truth, {label for label in predictions.labels if label is not None})
         true = [truth.get(name) for name in predictions.ids]
         names = {label for label in (*true, *predictions.labels) if label is not None}
         classes = {name: k for k, name in enumerate(sorted(names))}

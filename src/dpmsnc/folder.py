@@ -168,7 +168,8 @@ def is_finished(folder: Path, clf: NodeClassifier, graph: Graph, validation: Any
 
     if not (folder / "model.json").is_file() or (folder / CHECKPOINT).is_file():
         return False
-    if plain(read_description(folder).get("config")) != plain(clf.config()):
+    description = read_description(folder)
+    if (description.get("process"), plain(description.get("config"))) != (clf.process, plain(clf.config())):
         raise InputError(f"{folder} holds a model with other settings; give another folder, or use --overwrite")
     held = read_model(type(clf), folder)
     there = fingerprint({}, held.graph_, held.train_, held.validation_)

@@ -22,7 +22,8 @@ from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
 
 SPLITS = ("train_mask", "val_mask", "test_mask")
-WHOLE = re.compile(r"(0|-?[1-9][0-9]*)(\.0+)?")
+WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0+)?")
+"""A whole number in a text file, which pandas writes as 1.0 where others in its column are missing."""
 
 
 def read_tables(
@@ -129,8 +130,8 @@ def _same_type(ends: list[Array], ids: Array) -> list[Array]:
 
 
 def table_labels(column: Any, table: Any) -> list[Any]:
-    """Labels of a table; whole numbers written in a text file are numbers, so that they sort and -1 is unknown. They
-    may be written as 1.0, which is what pandas makes of them where others are missing."""
+    """Labels of a table of nodes; where all are whole numbers in a text file, they are numbers: they sort, and -1 is
+    unknown."""
     values = label_values(column)
     text = [v for v in values if v is not None]
     if not hasattr(table, "columns") and text and all(isinstance(v, str) and WHOLE.fullmatch(v) for v in text):

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpmsnc.cleaning import check_unique, short_list
+from dpmsnc.cleaning import check_unique, is_missing, short_list
 from dpmsnc.errors import InputError
-from dpmsnc.graph import Graph
-from dpmsnc.io import column, id_column, read_table, table_labels
+from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.io import WHOLE, column, id_column, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,14 +48,37 @@ def read_labels(path: Path, kind: str, id: str | None = None, label: str | None 
         return read_labels(path, kind, id, others[0])
     ids = id_column(table, id, kind)
     check_unique(ids)
-    values = table_labels(table[column(table, label, 0, kind)], path)
-    return {str(name): str(value) for name, value in zip(ids.tolist(), values) if value is not None}
+    values = spelled_labels(table[column(table, label, 0, kind)])
+    return {str(name): value for name, value in zip(ids.tolist(), values) if value is not None}
+
+
+def spelled_labels(column: Any) -> list[str | None]:
+    """The labels in a column as text, None where there is none."""
+    return [None if is_missing(value) else spelled(value) for value in column.tolist()]
+
+
+def spelled(label: Any) -> str:
+    """A label as text; whole numbers are spelled alike, however a table or a graph has them.
+
+    Example:
+        >>> spelled(1), spelled("1.0"), spelled(1.5), spelled("01")
+        ('1', '1', '1.5', '01')
+    """
+    text = str(label)
+    return text.partition(".")[0] if WHOLE.fullmatch(text) else text
+
+
+def without_unknown(labels: Labels, classes: Collection[str]) -> Labels:
+    """The same without -1, unless that is one of the classes."""
+    return {name: label for name, label in labels.items() if label != str(UNKNOWN) or label in classes}
 
 
 def in_graph(labels: Labels, graph: Graph) -> dict[Any, Any]:
     """The same labels with the graph's own node ids and classes, for `NodeClassifier.predict(known=...)`."""
-    ids, classes = ({str(name): name for name in names} for names in (graph.ids.tolist(), graph.classes))
-    return {ids.get(name, name): classes.get(label, label) for name, label in labels.items()}
+    ids = {str(name): name for name in graph.ids.tolist()}
+    classes = {spelled(name): name for name in graph.classes}
+    known = without_unknown(labels, classes)
+    return {ids.get(name, name): classes.get(label, label) for name, label in known.items()}
 
 
 def prediction_table(

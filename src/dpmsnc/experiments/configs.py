@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
-from math import isnan
+from math import isfinite
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -50,7 +50,7 @@ class Config:
     final_seeds: list[int] = field(default_factory=list)
     """Seeds on which only the best trials were scored; both scores are means over all seeds."""
     score: Score = "accuracy"
-    """What trials were scored by; files from before there was another do not say."""
+    """What trials were scored by; a file that does not say went by accuracy."""
     fixed: list[str] = field(default_factory=list)
     """Dotted names of settings that were not searched for."""
     tried: list[Nested] = field(default_factory=list)
@@ -128,8 +128,10 @@ def check_value(model: Any, option: str, value: Any) -> None:
     """Complain about a value that an estimator's argument does not take, as far as its type tells."""
     from dpmsnc.classifier import NodeClassifier
 
-    hint = declared(type(model).__init__ if isinstance(model, NodeClassifier) else type(model)).get(option, Any)
-    if not fits(value, hint):
+    classifier = isinstance(model, NodeClassifier)
+    hint = declared(type(model).__init__ if classifier else type(model)).get(option, Any)
+    unbounded = classifier and value == "inf" and fits(1.0, hint)  # as classifiers write it down, and read it
+    if not unbounded and not fits(value, hint):
         raise InputError(f"{option} cannot be {value!r}; it is {in_words(hint)}")
 
 
@@ -172,7 +174,7 @@ def fits(value: Any, hint: Any) -> bool:
     if parts := get_args(hint):
         return any(fits(value, part) for part in parts)
     if hint is float:
-        return type(value) in (int, float) and not isnan(value)
+        return type(value) in (int, float) and isfinite(value)
     return hint is Any or type(value) is (NoneType if hint is None else hint)
 
 

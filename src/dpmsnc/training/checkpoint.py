@@ -58,8 +58,9 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def fingerprint(config: dict[str, Any], graph: Graph, train: np.ndarray, held_back: np.ndarray) -> str:
-    """What must be the same for a checkpoint to be continued: settings, graph, visible labels and split."""
+    """What must be the same for a checkpoint to be continued: settings, graph, names, visible labels and split."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=lambda start: type(start).__name__).encode())
+    digest.update(repr((graph.ids.tolist(), graph.classes)).encode())
     x: Any = graph.x
     features = [] if x is None else [x.indptr, x.indices, x.data] if hasattr(x, "indptr") else [x]
     for part in (graph.edge_index, np.where(train | held_back, graph.y, UNKNOWN), train, held_back, *features):
