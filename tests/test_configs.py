@@ -21,6 +21,8 @@ from dpmsnc.experiments.configs import (
     check_settings,
     config_path,
     configured,
+    declared,
+    fits,
     flat,
     nested,
     overridden,
@@ -116,15 +118,18 @@ def test_flags_name_every_start_and_every_backbone():
      ("dpm-snc-paper", {"sampling.adopt": "auto"}), ("dpm-snc-paper", {"training.unlabelled_weight": "confidence"})],
 )  # fmt: skip
 def test_what_an_option_accepts_can_be_fixed_whatever_its_default(name, fixed):
-    check_settings(name, method(name).build(0), nested(fixed))
+    model = method(name).build(0)
+    check_settings(name, model, nested(fixed))
+    assert fixed.items() <= flat(configuration(overridden(model, nested(fixed)))).items()
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_defaults_of_a_method_are_of_their_declared_types(name):
     model = method(name).build(0)
-    for option, value in flat(configuration(model)).items():
-        if option != "start" and value != "inf":  # as it is written down
-            check_settings(name, model, nested({option: value}))
+    types = declared(type(model).__init__ if isinstance(model, NodeClassifier) else type(model))
+    values = {option: value for option, value in flat(configuration(model)).items() if option != "start"}
+    assert values.keys() <= types.keys()
+    assert [option for option in values if values[option] != "inf" and not fits(values[option], types[option])] == []
 
 
 @pytest.mark.parametrize(

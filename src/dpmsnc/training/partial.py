@@ -235,7 +235,7 @@ class PartialTraining:
     def evaluate(self) -> None:
         """Validation accuracy of the averaged weights, conditioned on training labels alone; keep the best."""
         scores = {adopt: self.score(adopt) for adopt in self.adoptions}
-        best = max(scores, key=lambda share: scores[share])
+        best = max(scores, key=lambda adopt: scores[adopt])
         helped = scores[best] > scores[self.adoptions[0]] + WORTH_ADOPTING - 1e-6  # scores are rounded
         self.adopt = best if helped else self.adoptions[0]
         self.give_up_progressive(scores, helped)
