@@ -95,10 +95,21 @@ def test_what_earlier_searches_found_elsewhere_is_tried_after_the_defaults(noted
         ("grid_scattered", "gcn", {"dropout": 0.7}),
     ):
         Config("gmnn", backbone, dataset, settings, 0.8, 0.7, 20, [100]).write(tmp_path)
+    for dataset, alone, backbone, lr in (
+        ("grid_scattered", "gcn", "gcn", 0.005),
+        ("grid_scattered", "gat", "gat-dropout", 0.001),
+        ("cora", "gcn", "gcn", 0.02),
+    ):
+        Config(alone, backbone, dataset, {"lr": lr}, 0.8, 0.7, 20, [100]).write(tmp_path)
     (tmp_path / "cora" / "gmnn-notes.json").write_text("not a configuration")
     earlier = earlier_settings("gmnn", "grid_scattered", None, tmp_path)
-    assert earlier == ({"dropout": 0.2, "lr": 7.0}, {"lr": 0.005, "scaling": "rows"})
-    search = Search("gcn", "grid_scattered", earlier=earlier)
+    elsewhere = ({"dropout": 0.2, "lr": 7.0}, {"lr": 0.005, "scaling": "rows"})
+    assert earlier == ({"lr": 0.005}, *elsewhere)  # first what was found for its network alone
+    assert earlier_settings("gmnn", "grid_scattered", "gat-dropout", tmp_path)[0] == {"lr": 0.001}
+    # of which DPM-SNC has other settings, and a GCN is one itself
+    assert earlier_settings("dpm-snc", "grid_scattered", None, tmp_path) == ()
+    assert earlier_settings("gcn", "grid_scattered", None, tmp_path) == ({"lr": 0.02},)
+    search = Search("gcn", "grid_scattered", earlier=elsewhere)
     tune(search, 4, tmp_path, tmp_path, small)
     tried = [params for params, _ in history(search, tmp_path)]
     # a learning rate and a scaling that cannot be chosen here are left out

@@ -9,7 +9,8 @@ from typing import get_args
 from dpmsnc.baselines.stack import MEMBERS, Stack
 from dpmsnc.errors import InputError
 from dpmsnc.experiments.configs import Nested, config_path, read_config
-from dpmsnc.experiments.methods import METHODS, method
+from dpmsnc.experiments.methods import METHODS, PLAIN, method
+from dpmsnc.experiments.spaces import ARGUMENTS
 from dpmsnc.experiments.store import backbone_of
 from dpmsnc.options import BackboneName
 
@@ -40,12 +41,15 @@ def searched_start(name: str, dataset: str, folder: Path, members: Sequence[str]
 def earlier_settings(name: str, dataset: str, backbone: str | None, folder: Path) -> tuple[Nested, ...]:
     """What was found for a method elsewhere: with other backbones on this data set, then with this one on others.
 
-    What was found for the method of which it is a variant, and what it would take without a search, comes first.
+    What was found for the method of which it is a variant, and what it would take without a search, comes first; then
+    what was found for its network alone: GMNN, for one, begins as that.
     """
     own = backbone or default_backbone(name)
     others = [other for other in BACKBONES if own is not None and other != own]
     datasets = sorted(path.name for path in folder.glob("*") if path.is_dir() and path.name != dataset)
     places = [(dataset, name, other) for other in others] + [(other, name, own) for other in datasets]
+    if (alone := network_alone(name, own)) is not None:
+        places = [(dataset, alone, own), *places]
     if like := method(name).like:
         places = [(dataset, like, own), *places]
     paths = {folder / config_path(*place): place for place in places}
@@ -54,6 +58,13 @@ def earlier_settings(name: str, dataset: str, backbone: str | None, folder: Path
         for path, (where, who, network) in paths.items()
         if path.is_file()
     )
+
+
+def network_alone(name: str, backbone: str | None) -> str | None:
+    """The other method that is nothing but this network, if what it is searched for are all settings of `name`."""
+    own = ARGUMENTS.get(name, {}).items()
+    plain = [other for other in PLAIN if other != name and default_backbone(other) == backbone]
+    return next((other for other in plain if ARGUMENTS[other].items() <= own), None)
 
 
 def default_backbone(name: str) -> str | None:

@@ -98,6 +98,10 @@ METHODS: dict[str, Method] = {
 }
 
 
+PLAIN = ("gcn", "gat", "gcnii", "sage")
+"""Methods that are a network and nothing else."""
+
+
 def method(name: str) -> Method:
     """The method of that name."""
     if name not in METHODS:

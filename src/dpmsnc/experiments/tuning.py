@@ -2,16 +2,16 @@
 
 Every trial is scored on the same seeds, which no table reports (100 and up), by the weights that each fit keeps: those
 of a classifier by their validation accuracy, those of a baseline by the calibrated likelihood of validation labels. Of
-equals the cheaper one wins. Test labels of these splits are out of reach: the task is dropped
-as soon as its graph, which does not hold them, and its validation nodes are taken out of it. Where splits are drawn on
-one graph, what the search trains on or validates with may be test labels of a reported split.
+equals the cheaper one wins. Test labels of these splits are out of reach: the task is dropped as soon as its graph,
+which does not hold them, and its validation nodes are taken out of it. Where splits are drawn on one graph, what the
+search trains on or validates with may be test labels of a reported split.
 
 The first trial is the method's defaults, from the start and with the fixed settings that all trials have: a search
-cannot end below it. Then come
-the settings that earlier searches found for the method with other backbones or on other data sets, and a few that are
-worth a trial (`SUGGESTIONS`), of which a short search learns most. Each further trial is drawn by TPE from the finished
-ones, with a seed of its own: a search that was stopped goes on as if it had not been. Trials live in a sqlite file of
-numbers and JSON (optuna's RDBStorage; nothing is pickled), and a trial counts once it is finished or pruned.
+cannot end below it. Then come the settings that earlier searches found for the method's network alone on the data set,
+for the method with other backbones or on other data sets, and a few that are worth a trial (`SUGGESTIONS`), of which a
+short search learns most. Each further trial is drawn by TPE from the finished ones, with a seed of its own: a search
+that was stopped goes on as if it had not been. Trials live in a sqlite file of numbers and JSON (optuna's RDBStorage;
+nothing is pickled), and a trial counts once it is finished or pruned.
 
 What wins on one seed is partly luck. Where final seeds are given, the defaults and the best trials are fitted again on
 each of those, and the mean over all seeds decides.
