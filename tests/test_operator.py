@@ -106,6 +106,18 @@ class TestScaleFeatures:
         np.testing.assert_array_equal(self.scaled(wrap, "raw"), self.x)
 
 
+@pytest.mark.parametrize("scaling", ["unit", "rows"])
+def test_columns_that_are_hardly_ever_zero_are_measurements_and_standardised(scaling):
+    year_and_score = np.array([[2001, 0.1], [1950, 0.9], [1990, 0.5], [2010, 0.2]], dtype=np.float32)
+    scaled = scale_features(year_and_score, scaling)
+    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-4)
+    np.testing.assert_allclose(scaled.std(axis=0), 1, atol=1e-4)
+    constant = scale_features(np.ones((4, 2), dtype=np.float32), scaling)  # with degrees, it says something
+    assert (constant == constant[0, 0]).all() and constant[0, 0] > 0
+    words = np.eye(4, dtype=np.float32) + np.eye(4, k=1, dtype=np.float32)
+    np.testing.assert_allclose(scale_features(words, "rows").sum(axis=1), 1)
+
+
 def test_dense_signed_features_are_standardised_by_column():
     x = np.random.default_rng(0).normal(3, 2, size=(50, 4)).astype(np.float32)
     x[:, 3] = -1  # a constant column must not divide by zero
