@@ -84,10 +84,27 @@ def test_whole_number_labels_of_a_csv_sort_as_numbers_and_minus_one_is_unknown(t
     for classes in ((-1, 2, 10), ("-1.0", "2.0", "10.0"), (-1.0, 2.0, 10.0)):  # however the classes came to be
         graph = Graph.build(same.edge_index, ids=list("abcd"), y=[None] * 4, classes=classes)
         assert in_graph(labels, graph) == dict(zip("abc", (classes[2], classes[1], classes[0])))
+    (tmp_path / "nodes.csv").write_text("id,label\na,10\nb,2\nc,nan\nd,NA\n")
+    graph = Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label")
+    assert graph.classes == (2, 10) and graph.y.tolist() == [1, 0, -1, -1]
+    (tmp_path / "nodes.csv").write_text("id,label\na,NA\nb,x\nc,\nd,\n")  # among words, a word
+    assert Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label").classes == ("NA", "x")
     (tmp_path / "nodes.csv").write_text("id,label\na,10.5\nb,2.0\nc,\nd,\n")
     assert Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label").classes == ("10.5", "2.0")
     (tmp_path / "nodes.csv").write_text("id,label\na,010\nb,2\nc,\nd,\n")
     assert Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label").classes == ("010", "2")
+
+
+def test_columns_without_a_name_are_the_first_that_nobody_named(tmp_path):
+    (tmp_path / "edges.csv").write_text("citing,cited,year\n007,b,1\nb,c,2\n")
+    (tmp_path / "nodes.csv").write_text("label,id\nx,007\ny,b\n,c\n")
+    for ends in ({}, {"source": "cited"}, {"target": "citing"}, {"source": "citing"}):
+        graph = Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label", **ends)
+        assert graph.ids.tolist() == ["007", "b", "c"] and graph.edge_index.T.tolist() == [[0, 1], [1, 2]]
+        assert graph.classes == ("x", "y")
+    assert read_labels(tmp_path / "nodes.csv", "known", label="label") == {"007": "x", "b": "y"}
+    with pytest.raises(InputError, match="both the column 'cited'"):
+        Graph.from_tables(tmp_path / "edges.csv", source="cited", target="cited")
 
 
 def test_ids_match_across_a_text_file_and_a_typed_file(tmp_path):
@@ -159,6 +176,10 @@ def test_networkx_nodes_without_the_label_are_unknown():
     assert graph.ids.tolist() == ["b", "007", "a"] and graph.y.tolist() == [-1, -1, 0]
     assert graph.x.tolist() == [[0, 0, 0], [1, 1, 2], [2, 2, 4]]
     assert {tuple(sorted(graph.ids[list(e)])) for e in graph.edge_index.T} == {tuple(sorted(e)) for e in source.edges}
+
+
+def test_networkx_without_named_features_has_none():
+    assert Graph.from_networkx(nx.path_graph(3), features=[]).x is None
 
 
 def test_networkx_kinds_of_graph_become_simple_with_notes():

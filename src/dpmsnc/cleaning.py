@@ -149,6 +149,9 @@ def clean_features(x: Any, ids: Array) -> sp.csr_array | NDArray[np.float32] | N
     if x is None:
         return None
     try:
+        if hasattr(x, "check_format"):
+            x = x.copy()
+            x.check_format(full_check=True)  # indices beyond the shape would be read from anywhere in memory
         with np.errstate(over="ignore"):
             clean: Any = (
                 sp.csr_array(x, dtype=np.float32, copy=True) if sp.issparse(x) else np.array(x, dtype=np.float32)

@@ -31,9 +31,9 @@ class Predictions:
     def read(cls, path: Path) -> Predictions:
         """From a CSV, TSV or Parquet file."""
         table = read_table(path, "prediction", ("id", "label"), 0)
-        ids = id_column(table, column(table, "id", 0, "prediction"), "prediction")
+        ids = id_column(table, column(table, "id", "prediction"), "prediction")
         check_unique(ids)
-        labels = spelled_labels(table[column(table, "label", 0, "prediction")])
+        labels = spelled_labels(table[column(table, "label", "prediction")])
         known = table["known"].astype(str).str.lower() == "true" if "known" in table.columns else np.zeros(len(ids))
         return cls(
             ids=[str(name) for name in ids.tolist()],

@@ -24,6 +24,8 @@ from dpmsnc.graph import UNKNOWN, Graph
 SPLITS = ("train_mask", "val_mask", "test_mask")
 WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0+)?")
 """A whole number in a text file, which pandas writes as 1.0 where others in its column are missing."""
+GAPS = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"]
+"""What stands for a missing number in a text file."""
 
 
 def read_tables(
@@ -38,7 +40,9 @@ def read_tables(
 ) -> Graph:
     """`Graph.from_tables`."""
     edge_table = read_table(edges, "edge", (source, target), 2)
-    source, target = column(edge_table, source, 0, "edge"), column(edge_table, target, 1, "edge")
+    source, target = (column(edge_table, name, "edge") for name in with_unnamed((source, target), edge_table.columns))
+    if source == target:
+        raise InputError(f"source and target are both the column {source!r}; name one column for each end")
     ends = [id_column(edge_table, name, "edge") for name in (source, target)]
     notes = [_ignored(edge_table.columns.drop([source, target]), "edge")]
     if nodes is None:
@@ -48,9 +52,9 @@ def read_tables(
         ids, x, y = plain_array(dict.fromkeys(names)), None, None
     else:
         node_table = read_table(nodes, "node", (id, label), 1)
-        id = column(node_table, id, 0, "node")
+        id = column(node_table, with_unnamed([id], (c for c in node_table.columns if c != label))[0], "node")
         ids = id_column(node_table, id, "node")
-        y = None if label is None else table_labels(node_table[column(node_table, label, 0, "node")], nodes)
+        y = None if label is None else table_labels(node_table[column(node_table, label, "node")], nodes)
         others = node_table.drop(columns=[id] if label is None else list({id, label}))
         x, ignored = _table_features(others, features, ids)
         notes.append(ignored)
@@ -94,22 +98,28 @@ def _text_table(path: Path, separator: str, text_columns: tuple[str | None, ...]
     # utf-8-sig: spreadsheet programs put a byte order mark before the first column's name.
     options: dict[str, Any] = {"sep": separator, "encoding": "utf-8-sig", "index_col": False}
     columns = pd.read_csv(path, nrows=0, **options).columns
-    defaults = zip(text_columns[:num_first], columns)
-    text = {*(first for name, first in defaults if name is None), *filter(None, text_columns)}
+    others = [c for c in columns if c not in text_columns[num_first:]]
+    text = {*filter(None, (*with_unnamed(text_columns[:num_first], others), *text_columns))}
     # A class or a node may be called "NA" or "None"; only in feature columns do such words mean a gap.
-    gaps = {c: ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"] for c in columns if c not in text}
+    gaps = {c: GAPS for c in columns if c not in text}
     return pd.read_csv(path, dtype=dict.fromkeys(text, str), keep_default_na=False, na_values=gaps, **options)
 
 
-def column(table: Any, name: str | None, default: int, kind: str) -> str:
-    """The column `name`, which must be there, or the one at position `default`."""
-    if name is None and len(table.columns) <= default:
+def with_unnamed(names: Sequence[str | None], columns: Iterable[str]) -> list[str | None]:
+    """The names, with the first columns that are not named in place of None; None where there is no column left."""
+    unnamed = (c for c in columns if c not in names)
+    return [next(unnamed, None) if name is None else name for name in names]
+
+
+def column(table: Any, name: str | None, kind: str) -> str:
+    """The column `name`, which must be there."""
+    if name is None:
         raise InputError(
             f"the {kind} table has {len(table.columns)} columns, too few; an edge needs a source and a target"
         )
-    if name is not None and name not in table.columns:
+    if name not in table.columns:
         raise InputError(f"the {kind} table has no column {name!r}; its columns are {short_list(table.columns)}")
-    return table.columns[default] if name is None else name
+    return name
 
 
 def id_column(table: Any, name: str, kind: str) -> Array:
@@ -130,12 +140,12 @@ def _same_type(ends: list[Array], ids: Array) -> list[Array]:
 
 
 def table_labels(column: Any, table: Any) -> list[Any]:
-    """Labels of a table of nodes; where all are whole numbers in a text file, they are numbers: they sort, and -1 is
-    unknown."""
+    """Labels of a table of nodes; where all are whole numbers in a text file, they are numbers: they sort, and -1 and
+    words for a gap are unknown."""
     values = label_values(column)
-    text = [v for v in values if v is not None]
+    text = [v for v in values if v is not None and v not in GAPS]
     if not hasattr(table, "columns") and text and all(isinstance(v, str) and WHOLE.fullmatch(v) for v in text):
-        return label_values([None if v is None else int(v.partition(".")[0]) for v in values])
+        return label_values([None if v is None or v in GAPS else int(v.partition(".")[0]) for v in values])
     return values
 
 
@@ -144,7 +154,7 @@ def _table_features(table: Any, wanted: Sequence[str] | None, ids: Array) -> tup
 
     # "Unnamed: 0" is a row number that pandas wrote into the file, not a property of the node.
     usable = [c for c in table.columns if is_numeric_dtype(table[c]) and not str(c).startswith("Unnamed:")]
-    chosen = usable if wanted is None else [column(table, c, 0, "node") for c in wanted]
+    chosen = usable if wanted is None else [column(table, c, "node") for c in wanted]
     for name in chosen:
         if name not in usable:
             raise InputError(f"column {name!r} is not numeric; encode it first, for example with pandas.get_dummies")
@@ -160,7 +170,7 @@ def read_networkx(graph: Any, label: str | None, features: str | Sequence[str] |
     ids = plain_array(list(graph.nodes))
     y = None if label is None else [attributes.get(label) for _, attributes in graph.nodes(data=True)]
     x = None
-    if features is not None:
+    if features is not None and len(features):
         names = [features] if isinstance(features, str) else list(features)
         for name in names:
             if lacking := [node for node, attributes in graph.nodes(data=True) if name not in attributes]:
@@ -230,6 +240,8 @@ def load_npz(path: str | os.PathLike[str]) -> Graph:
             x = sp.csr_array((parts["x_data"], parts["x_indices"], parts["x_indptr"]), shape=tuple(parts["x_shape"]))
         names = None if classes is None else classes.tolist()
         if names is not None and y is not None:
+            if (outside := np.flatnonzero((y != UNKNOWN) & ((y < 0) | (y >= len(names))))).size:
+                raise ValueError(f"label {y[outside[0]]} of node {outside[0]} is not one of {len(names)} classes")
             # One None at the end stands for the unknown, which are counted as one class more.
             y = _pick([*names, None], np.where(y == UNKNOWN, len(names), y))
         graph = Graph.build(edges if ids is None else _pick(ids, edges), x=x, y=y, ids=ids, classes=names)

@@ -16,7 +16,7 @@ import numpy as np
 from dpmsnc.cleaning import check_unique, is_missing, short_list
 from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
-from dpmsnc.io import WHOLE, column, id_column, read_table
+from dpmsnc.io import WHOLE, column, id_column, read_table, with_unnamed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +37,7 @@ def read_labels(path: Path, kind: str, id: str | None = None, label: str | None 
         label: Column of the labels; may be left out where there is only one column besides the ids.
     """
     table = read_table(path, kind, (id, label), 1)
-    id = column(table, id, 0, kind)
+    id = column(table, with_unnamed([id], (name for name in table.columns if name != label))[0], kind)
     if label is None:
         others = [name for name in table.columns if name != id]
         if len(others) != 1:
@@ -48,7 +48,7 @@ def read_labels(path: Path, kind: str, id: str | None = None, label: str | None 
         return read_labels(path, kind, id, others[0])
     ids = id_column(table, id, kind)
     check_unique(ids)
-    values = spelled_labels(table[column(table, label, 0, kind)])
+    values = spelled_labels(table[column(table, label, kind)])
     return {str(name): value for name, value in zip(ids.tolist(), values) if value is not None}
 
 
