@@ -7,7 +7,7 @@ import torch
 
 from clusters import clusters
 from dpmsnc import Graph, InputError, NodeClassifier, Sampling, Schedule, Training
-from dpmsnc.baselines import PTA, LabelPropagation, MaskedLabels
+from dpmsnc.baselines import GNN, PTA, LabelPropagation, MaskedLabels
 from dpmsnc.baselines.scaled_pta import ScaledPTA
 from dpmsnc.baselines.start import make_start
 from dpmsnc.data.grids import cyclic_grid, grid_localized, grid_scattered
@@ -299,13 +299,41 @@ def test_a_graph_without_a_question_is_refused():
         quick().fit(cyclic_grid(20), validation=None)
 
 
+def test_numbers_are_finite_and_whole_where_they_count(fitted):
+    for settings in ({"hidden_channels": 1.5}, {"num_layers": 2.0}, {"threads": 1.5}, {"seed": 1.5}, {"seed": True}):
+        with pytest.raises(InputError, match=f"{next(iter(settings))} must be .* a whole number"):
+            quick(**settings).fit(TASK.graph)
+    for seed in (2**70, -1):
+        with pytest.raises(InputError, match="seed must be at least 0 and at most"):
+            quick(seed=seed).fit(TASK.graph)
+        with pytest.raises(InputError, match="seed must be at least 0 and at most"):
+            fitted.sample(seed=seed)
+    wrong = {"steps": 1.5, "evaluate_every": 2.5, "learning_rate": np.inf, "unlabelled_weight": np.inf}
+    for name, value in wrong.items():
+        with pytest.raises(InputError, match=f"{name} must be"):
+            Training(**{name: value})
+    with pytest.raises(InputError, match="seed must be"):
+        PTA(seed=2**70).fit(TASK.graph)
+    with pytest.raises(InputError, match="num_samples must be"):
+        fitted.sample(2.5)
+
+
+def test_a_seed_from_numpy_is_a_seed(fitted, tmp_path):
+    assert (fitted.sample(2, seed=np.int64(3)) == fitted.sample(2, seed=3)).all()
+    clf = quick(seed=np.int64(3)).fit(TASK.graph)
+    assert (clf.predict_proba() == quick(seed=3).fit(TASK.graph).predict_proba()).all()
+    clf.save(tmp_path / "model")
+    assert NodeClassifier.load(tmp_path / "model").seed == 3
+    assert (GNN(epochs=3, seed=np.int64(3)).fit(TASK.graph).predict_proba() >= 0).all()
+
+
 def test_no_samples_are_refused_in_words(fitted):
     with pytest.raises(InputError, match="at least 1"):
         fitted.sample(0)
 
 
 def test_what_cannot_be_asked_is_refused(fitted, tmp_path):
-    for temperature in (-1.0, float("nan")):
+    for temperature in (-1.0, float("nan"), float("inf")):
         with pytest.raises(InputError, match="temperature must be at least 0"):
             fitted.sample(temperature=temperature)
     fitted.save(tmp_path / "model")

@@ -20,6 +20,7 @@ from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.options import (
+    LARGEST_SEED,
     BackboneName,
     ConditioningName,
     ParameterisationName,
@@ -28,6 +29,7 @@ from dpmsnc.options import (
     ScalingName,
     Training,
     check_choices,
+    check_number,
     check_range,
 )
 from dpmsnc.presets import preset
@@ -58,8 +60,8 @@ class NodeClassifier:
             gradient and projection ("guided").
         parameterisation: What the network predicts: the label behind the noise, or the noise (the paper's).
         head_layers: Layers of the network's head, which follows the graph network.
-        scaling: Rows of features brought to length 1 ("unit") or to sum 1 ("rows"), entries set to 0 or 1 ("binary"),
-            or all left alone ("raw").
+        scaling: Rows of features brought to length 1 ("unit") or to sum 1 ("rows"), columns standardised instead where
+            features are measurements; entries set to 0 or 1 ("binary"), or all left alone ("raw").
         threads: Processor threads; set for all of torch in this process.
         device: "auto" takes a GPU where there is one.
 
@@ -373,10 +375,8 @@ class NodeClassifier:
     ) -> NDArray[np.int64]:
         """Joint labellings (num_samples, nodes) as class indices."""
         self._check_fitted()
-        if num_samples < 1:
-            raise InputError(f"num_samples must be at least 1, got {num_samples}")
-        if not temperature >= 0:
-            raise InputError(f"temperature must be at least 0, got {temperature}")
+        check_number("num_samples", num_samples, 1, whole=True)
+        check_number("temperature", temperature, 0)
         posterior = self._posterior(self._conditioned(known, condition_on))
         generator = self._generator(self.seed if seed is None else seed)
         labels = posterior.sample(num_samples, temperature, generator, callback, own=own)
@@ -411,7 +411,8 @@ class NodeClassifier:
     def _generator(self, seed: int) -> torch.Generator:
         import torch
 
-        return torch.Generator().manual_seed(seed)
+        check_number("seed", seed, 0, LARGEST_SEED, whole=True)
+        return torch.Generator().manual_seed(int(seed))
 
     def _tensor(self, array: NDArray[Any]) -> torch.Tensor:
         import torch
@@ -419,9 +420,9 @@ class NodeClassifier:
         return torch.as_tensor(array, device=self._device())
 
     def _check_settings(self) -> None:
-        sizes = {"hidden_channels": 1, "num_layers": 1, "head_layers": 1, "threads": 1, "seed": 0}
+        sizes = ("hidden_channels", "num_layers", "head_layers", "threads")
         check_choices(self, type(self).__init__)
-        check_range(self, dropout=(0, 0.99), **{name: (least, np.inf) for name, least in sizes.items()})
+        check_range(self, dropout=(0, 0.99), seed=(0, LARGEST_SEED), **dict.fromkeys(sizes, (1, np.inf)))
         self.schedule.grid(self.sampling.steps)
 
     def _check_fitted(self) -> None:

@@ -6,10 +6,10 @@ Nothing here imports torch, so that `dpmsnc fit --help` answers at once. `Schedu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from functools import cache
-from math import inf
-from numbers import Real
+from math import inf, nan
+from numbers import Integral, Real
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from dpmsnc.errors import InputError
@@ -26,6 +26,10 @@ ENOUGH_OF_EACH = 10
 WeightingName = Literal["unit", "bound"]
 ConditioningName = Literal["amortised", "guided"]
 ParameterisationName = Literal["label", "epsilon"]
+UNLIMITED = ("clip",)
+"""Numbers that may be infinite: gradients that are not clipped."""
+LARGEST_SEED = 2**63 - 1
+"""That torch takes."""
 
 
 @dataclass(frozen=True)
@@ -141,12 +145,27 @@ def estimates_shares(class_shares: ClassShares, counts: Sequence[int]) -> bool:
 
 
 def check_range(options: Any, **ranges: tuple[float, float]) -> None:
-    """Raise `InputError` unless each named attribute lies within its range, ends included."""
+    """Raise `InputError` unless each named attribute lies within its range, ends included, and is a whole number where
+    its type says so."""
+    typed: Any = type(options) if is_dataclass(options) else type(options).__init__
+    whole = whole_numbers(typed)
     for name, (least, most) in ranges.items():
-        value = getattr(options, name)
-        if not isinstance(value, Real) or not least <= float(value) <= most:
-            upper = "" if most == inf else f" and at most {most}"
-            raise InputError(f"{name} must be at least {least}{upper}, got {value!r}")
+        check_number(name, getattr(options, name), least, most, whole=name in whole)
+
+
+def check_number(name: str, value: Any, least: float, most: float = inf, whole: bool = False) -> None:
+    """Raise `InputError` unless a value is a finite number within its range; what is in `UNLIMITED` may be infinite."""
+    number: Any = value if isinstance(value, Integral if whole else Real) and not isinstance(value, bool) else nan
+    if not least <= number <= most or (number == inf and name not in UNLIMITED):
+        upper = "" if most == inf else f" and at most {most}"
+        raise InputError(f"{name} must be at least {least}{upper}{', a whole number' if whole else ''}, got {value!r}")
+
+
+@cache
+def whole_numbers(typed: Any) -> frozenset[str]:
+    """The fields of a class, or arguments of a function, that are whole numbers or nothing."""
+    hints = get_type_hints(typed).items()
+    return frozenset(name for name, hint in hints if int in (parts := get_args(hint) or (hint,)) and float not in parts)
 
 
 def check_choices(options: Any, typed: Any = None) -> None:

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
-from dpmsnc.options import check_range
+from dpmsnc.options import LARGEST_SEED, check_range
 from dpmsnc.split import split_known
 
 RANGES = {
     **dict.fromkeys(("hidden_channels", "epochs", "evaluate_every"), (1, inf)),
     **dict.fromkeys(("lr", "weight_decay"), (0, inf)),
+    "seed": (0, LARGEST_SEED),
 }
 """Of what many baselines have; what is particular to one is checked there."""
 

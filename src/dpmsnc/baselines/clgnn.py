@@ -152,7 +152,7 @@ class Learner:
         self.y = torch.from_numpy(y_train)
         self.nodes = torch.from_numpy(np.flatnonzero(y_train != UNKNOWN))
         self.Y0 = torch.from_numpy(one_hot(y_train, network.num_classes)).float()
-        self.generator = torch.Generator().manual_seed(options.seed)
+        self.generator = torch.Generator().manual_seed(int(options.seed))
         self.optimiser = torch.optim.Adam(network.parameters(), lr=options.lr, weight_decay=options.weight_decay)
 
     def step(self, kept: Kept | None) -> None:
@@ -205,7 +205,7 @@ class Learner:
     def draws(self) -> torch.Generator:
         """The same random numbers in every evaluation: predictions differ by their weights, and training by no label
         that only chooses among them."""
-        return torch.Generator().manual_seed(self.options.seed)
+        return torch.Generator().manual_seed(int(self.options.seed))
 
 
 def label_fields(Y0: Tensor, shown: Tensor, drawn: Tensor) -> Tensor:

@@ -75,7 +75,7 @@ class EntropySharpening(Baseline):
                 self.dropout,
                 self.head,
             )
-        thinned, generator = ThinnedGraph(tensors), torch.Generator().manual_seed(self.seed)
+        thinned, generator = ThinnedGraph(tensors), torch.Generator().manual_seed(int(self.seed))
         optimiser = torch.optim.Adam(network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
         return descend(
             lambda: self._loss(network(thinned(self.input_dropout, generator), generator), y),

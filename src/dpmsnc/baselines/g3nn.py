@@ -88,7 +88,7 @@ class G3NN(Baseline):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             parts = Generative(tensors, graph.num_classes, self)
-        generator = torch.Generator().manual_seed(self.seed)
+        generator = torch.Generator().manual_seed(int(self.seed))
         optimiser = torch.optim.Adam(parts.parameters(), lr=self.lr, weight_decay=self.weight_decay)
         return descend(
             lambda: self._loss(y, *parts(Y0, generator)),

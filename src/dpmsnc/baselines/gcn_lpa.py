@@ -91,7 +91,7 @@ class GCNLPA(Baseline):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             network = weighted_network(self, tensors, graph.num_classes)
-        thinned, generator = ThinnedGraph(tensors), torch.Generator().manual_seed(self.seed)
+        thinned, generator = ThinnedGraph(tensors), torch.Generator().manual_seed(int(self.seed))
         nodes = torch.from_numpy(np.flatnonzero(y_train != UNKNOWN))
         y = torch.from_numpy(y_train)[nodes]
 

@@ -121,7 +121,7 @@ class GMNN(Baseline):
             shape = (self.hidden_channels, self.num_layers, self.dropout, self.head)
             q = MeanField(self.backbone, tensors.num_features, num_classes, *shape)
             p = self._network_on_labels(num_classes)
-        generator = torch.Generator().manual_seed(self.seed)
+        generator = torch.Generator().manual_seed(int(self.seed))
         learners = tuple(Learner(network, tensors, generator, self) for network in (q, p))
         learners[0].look_at(tensors.x)
         return learners[0], learners[1]

@@ -64,7 +64,7 @@ class GNN(Baseline):
                 self.dropout,
                 self.head,
             )
-        thinned, generator = ThinnedGraph(tensors), torch.Generator().manual_seed(self.seed)
+        thinned, generator = ThinnedGraph(tensors), torch.Generator().manual_seed(int(self.seed))
         optimiser = torch.optim.Adam(network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
         nodes = torch.from_numpy(np.flatnonzero(y_train != UNKNOWN))
         target = torch.from_numpy(y_train)[nodes]

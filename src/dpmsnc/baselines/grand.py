@@ -69,7 +69,7 @@ class GRAND(Baseline):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             network = RandomPropagation(tensors, graph.num_classes, self)
-        generator = torch.Generator().manual_seed(self.seed)
+        generator = torch.Generator().manual_seed(int(self.seed))
         optimiser = torch.optim.Adam(network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
         return descend(
             lambda: self._loss(network(generator), y),

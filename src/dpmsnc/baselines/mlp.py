@@ -51,7 +51,7 @@ class MLP(Baseline):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             network = Perceptron(tensors, graph.num_classes, self.hidden_channels, self.dropout)
-        generator = torch.Generator().manual_seed(self.seed)
+        generator = torch.Generator().manual_seed(int(self.seed))
         spread = self._propagation(tensors)
         nodes = torch.from_numpy(np.flatnonzero(y_train != UNKNOWN))
         target = torch.from_numpy(y_train)[nodes]

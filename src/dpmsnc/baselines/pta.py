@@ -110,7 +110,7 @@ class PTA(Baseline):
 
     def _initial_weights(self, num_features: int, num_classes: int) -> list[Tensor]:
         """W_1, b_1, W_2, b_2, uniform within 1 / sqrt(inputs of the layer)."""
-        generator = torch.Generator().manual_seed(self.seed)
+        generator = torch.Generator().manual_seed(int(self.seed))
         widths = [num_features, self.hidden_channels, num_classes]
         weights = []
         for fan_in, fan_out in pairwise(widths):
