@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from dpmsnc.cli import main
+from dpmsnc.graph import Graph
 from tiny_tables import fast, run_to_end, write_tables
 
 NODES = "id,label,f\na,x,1\nb,y,2\nc,,3\n"
@@ -68,6 +69,14 @@ def bad_npz(path: Path, **parts: np.ndarray) -> Path:
         ({"y": np.array([0, 1])}, "2 nodes"),
         ({"edge_index": np.empty((2, 0), int), "y": np.empty(0, int)}, "the graph is empty"),
         ({"x": np.full((3, 1), np.nan)}, "NaN or infinite"),
+        ({"y": np.array([0, 2, -1]), "classes": np.array(["a", "b"])}, "label 2 of node 1 is not one of 2 classes"),
+        (
+            {
+                **{"x_indptr": np.arange(4), "x_indices": np.full(3, 10**8)},  # nobody's memory
+                **{"x_data": np.ones(3), "x_shape": np.array([3, 2])},
+            },
+            "features must be",
+        ),
     ],
 )
 def test_bad_npz(tmp_path, capsys, parts, message):
@@ -107,6 +116,7 @@ SPOIL = {
     "unknown settings": (lambda m: change(m / "model.json", config={"colour": 1}), "not written by dpmsnc"),
     "newer format": (lambda m: change(m / "model.json", format=99), "format 99"),
     "half of the graph": (lambda m: halve(m / "graph.npz"), "graph.npz"),
+    "another graph": (lambda m: Graph.build([(0, 1)], y=["x", "y"]).to_npz(m / "graph.npz"), "is not the graph"),
     "weights of something else": (lambda m: foreign_weights(m / "weights.safetensors"), "weights.safetensors"),
     "weights of another width": (lambda m: other_width(m / "model.json"), "do not fit its model.json"),
 }

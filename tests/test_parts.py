@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import torch
 
 from dpmsnc import NodeClassifier
+from dpmsnc.baselines import LabelPropagation
 from dpmsnc.data.grids import grid_scattered
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
@@ -143,6 +144,29 @@ def test_a_fit_that_died_in_the_middle_of_a_round_goes_on_to_the_same_weights(tm
         classifier(**options).fit(TASK.graph, TASK.validation, checkpoint=checkpoint, progress=die)
     resumed = classifier(**options).fit(TASK.graph, TASK.validation, checkpoint=checkpoint, resume=True)
     assert same(resumed, fitted(**options))
+
+
+def test_a_fit_goes_on_only_with_the_same_start_and_settings(tmp_path):
+    checkpoint, steps = tmp_path / "state", Training(steps=20, evaluate_every=5)
+
+    def model(alpha=0.3, dropout=0.5):
+        start = LabelPropagation(alpha=alpha)
+        return NodeClassifier(hidden_channels=8, start=start, dropout=np.float32(dropout), training=steps)
+
+    class Killed(BaseException):
+        pass
+
+    def die(running):
+        if running.step == 15:
+            raise Killed
+
+    with pytest.raises(Killed):
+        model().fit(TASK.graph, TASK.validation, checkpoint=checkpoint, progress=die)
+    for other in (model(alpha=0.9), model(dropout=0.2)):
+        with pytest.raises(InputError, match="other data or settings"):
+            other.fit(TASK.graph, TASK.validation, checkpoint=checkpoint, resume=True)
+    resumed = model().fit(TASK.graph, TASK.validation, checkpoint=checkpoint, resume=True)
+    assert same(resumed, model().fit(TASK.graph, TASK.validation))
 
 
 def test_a_model_trained_on_parts_predicts_the_whole_graph():

@@ -76,6 +76,8 @@ def read_model(kind: type[Classifier], folder: Path) -> Classifier:
         raise ModelFileError(message) from error
     use_device_here(clf)
     clf.graph_ = Graph.from_npz(folder / "graph.npz")
+    if {len(clf.train_), len(clf.validation_), clf.buffer_.shape[1]} != {clf.graph_.num_nodes}:
+        raise ModelFileError(f"graph.npz in {folder} is not the graph that the model was fitted on; fit again")
     clf.classes_ = clf.graph_.classes
     clf.denoiser_ = clf._denoiser(clf.graph_)
     try:

@@ -57,9 +57,20 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         ) from error
 
 
+def identity(value: Any) -> Any:
+    """What JSON can hold of a setting that it does not know: of a start that is an object, its class and settings."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+    settings = {name: known for name, known in getattr(value, "__dict__", {}).items() if not name.endswith("_")}
+    simple = (str, int, float, list, tuple, dict, type(None), np.generic, np.ndarray)
+    return [type(value).__name__, {name: known for name, known in settings.items() if isinstance(known, simple)}]
+
+
 def fingerprint(config: dict[str, Any], graph: Graph, train: np.ndarray, held_back: np.ndarray) -> str:
     """What must be the same for a checkpoint to be continued: settings, graph, names, visible labels and split."""
-    digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=lambda start: type(start).__name__).encode())
+    digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=identity).encode())
     digest.update(repr((graph.ids.tolist(), graph.classes)).encode())
     x: Any = graph.x
     features = [] if x is None else [x.indptr, x.indices, x.data] if hasattr(x, "indptr") else [x]
