@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpmsnc import InputError, NodeClassifier, Sampling, Training
-from dpmsnc.baselines import GNN, PTA
+from dpmsnc.baselines import GMNN, GNN, PTA
 from dpmsnc.data import Task, grid_scattered
 from dpmsnc.data.benchmarks import per_class
 from dpmsnc.experiments import methods, spaces, tuning
@@ -104,8 +104,10 @@ def test_what_earlier_searches_found_elsewhere_is_tried_after_the_defaults(noted
     (tmp_path / "cora" / "gmnn-notes.json").write_text("not a configuration")
     earlier = earlier_settings("gmnn", "grid_scattered", None, tmp_path)
     elsewhere = ({"dropout": 0.2, "lr": 7.0}, {"lr": 0.005, "scaling": "rows"})
-    assert earlier == ({"lr": 0.005}, *elsewhere)  # first what was found for its network alone
-    assert earlier_settings("gmnn", "grid_scattered", "gat-dropout", tmp_path)[0] == {"lr": 0.001}
+    # first what was found for its network alone, with that one's defaults, of which GMNN has others
+    assert earlier[1:] == elsewhere and earlier[0]["lr"] == 0.005
+    assert earlier[0]["input_dropout"] == GNN().input_dropout != GMNN().input_dropout
+    assert earlier_settings("gmnn", "grid_scattered", "gat-dropout", tmp_path)[0]["lr"] == 0.001
     # of which DPM-SNC has other settings, and a GCN is one itself
     assert earlier_settings("dpm-snc", "grid_scattered", None, tmp_path) == ()
     assert earlier_settings("gcn", "grid_scattered", None, tmp_path) == ({"lr": 0.02},)

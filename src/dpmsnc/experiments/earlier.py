@@ -8,10 +8,10 @@ from typing import get_args
 
 from dpmsnc.baselines.stack import MEMBERS, Stack
 from dpmsnc.errors import InputError
-from dpmsnc.experiments.configs import Nested, config_path, read_config
+from dpmsnc.experiments.configs import Nested, config_path, flat, read_config
 from dpmsnc.experiments.methods import METHODS, PLAIN, method
 from dpmsnc.experiments.spaces import ARGUMENTS
-from dpmsnc.experiments.store import backbone_of
+from dpmsnc.experiments.store import backbone_of, configuration
 from dpmsnc.options import BackboneName
 
 Start = tuple[str, Nested]
@@ -53,11 +53,18 @@ def earlier_settings(name: str, dataset: str, backbone: str | None, folder: Path
     if like := method(name).like:
         places = [(dataset, like, own), *places]
     paths = {folder / config_path(*place): place for place in places}
+    found = {place: read_config(path, *place[1:], place[0]) for path, place in paths.items() if path.is_file()}
     return tuple(
-        read_config(path, who, network, where).settings
-        for path, (where, who, network) in paths.items()
-        if path.is_file()
+        # a file lacks what is a method's default, which another method need not share
+        {**varied_defaults(who), **config.settings} if who == alone else config.settings
+        for (_, who, _), config in found.items()
     )
+
+
+def varied_defaults(name: str) -> Nested:
+    """The default of whatever a search of a method varies."""
+    values = flat(configuration(method(name).build(0)))
+    return {argument: values[argument] for argument in ARGUMENTS[name].values()}
 
 
 def network_alone(name: str, backbone: str | None) -> str | None:
