@@ -112,7 +112,7 @@ SPOIL = {
     "half of the description": (lambda m: halve(m / "model.json"), "model.json is truncated"),
     "foreign description": (lambda m: (m / "model.json").write_text('{"name": "bert"}'), "not written by dpmsnc"),
     "a list": (lambda m: (m / "model.json").write_text("[1]"), "not written by dpmsnc"),
-    "only a version": (lambda m: (m / "model.json").write_text('{"format": 1}'), "not written by dpmsnc"),
+    "only a version": (lambda m: (m / "model.json").write_text('{"format": 2}'), "not written by dpmsnc"),
     "unknown settings": (lambda m: change(m / "model.json", config={"colour": 1}), "not written by dpmsnc"),
     "newer format": (lambda m: change(m / "model.json", format=99), "format 99"),
     "half of the graph": (lambda m: halve(m / "graph.npz"), "graph.npz"),

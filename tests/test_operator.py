@@ -114,8 +114,20 @@ def test_columns_that_are_hardly_ever_zero_are_measurements_and_standardised(sca
     np.testing.assert_allclose(scaled.std(axis=0), 1, atol=1e-4)
     constant = scale_features(np.ones((4, 2), dtype=np.float32), scaling)  # with degrees, it says something
     assert (constant == constant[0, 0]).all() and constant[0, 0] > 0
+    flags = np.array([[1, 0], [1, 1], [1, 0], [1, 1]], dtype=np.float32)  # one is set everywhere
+    np.testing.assert_allclose(scale_features(flags, "rows").sum(axis=1), 1)
     words = np.eye(4, dtype=np.float32) + np.eye(4, k=1, dtype=np.float32)
     np.testing.assert_allclose(scale_features(words, "rows").sum(axis=1), 1)
+
+
+def test_many_large_and_small_measurements_are_standardised_all_the_same():
+    rng = np.random.default_rng(0)
+    year = rng.integers(1990, 2021, size=300_000)
+    x = np.stack([year, rng.random(len(year)) * 1e-9 + 1e-9, np.full(len(year), 2000.1)], axis=1).astype(np.float32)
+    scaled = scale_features(x, "unit")
+    assert scaled.dtype == np.float32
+    np.testing.assert_allclose(scaled.mean(axis=0, dtype=np.float64), 0, atol=1e-3)
+    np.testing.assert_allclose(scaled.std(axis=0, dtype=np.float64), [1, 1, 0], atol=1e-3)
 
 
 def test_dense_signed_features_are_standardised_by_column():

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Classifier = TypeVar("Classifier", bound="NodeClassifier")
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 CHECKPOINT = "checkpoint.safetensors"
 OURS = {CHECKPOINT, "model.json", "weights.safetensors", "graph.npz", "run.json"}
 
@@ -127,7 +127,7 @@ def read_description(folder: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         raise ModelFileError(f"{path} is truncated or was not written by dpmsnc; fit again") from error
     if version != FORMAT_VERSION:
-        raise ModelFileError(f"{path} has format {version}, this version reads format {FORMAT_VERSION}; update dpmsnc")
+        raise ModelFileError(f"{path} has format {version}, this version reads format {FORMAT_VERSION}; fit again")
     return description
 
 

@@ -167,23 +167,31 @@ def scale_features(x: Any, scaling: ScalingName) -> Any:
     """Rows brought to length 1 ("unit") or to sum 1 ("rows"), entries set to 0/1 ("binary"), or all left alone ("raw").
 
     Dense features are standardised by column for "unit" and "rows" where they are measurements and not words: if there
-    are negative entries, or a column that varies and is hardly ever 0. Rows of such have no scale of their own,
-    dividing by a sum that happens to cancel would blow up, and a year would drown everything beside it.
+    are negative entries, or a column that is hardly ever 0 and varies where it is not. Rows of such have no scale of
+    their own, dividing by a sum that happens to cancel would blow up, and a year would drown everything beside it.
     """
     if scaling == "raw":
         return x
     if scaling == "binary":
         return sp.csr_array((x > 0).astype(np.float32)) if sp.issparse(x) else (x > 0).astype(np.float32)
     if not sp.issparse(x) and (x.min() < 0 or has_measurements(x)):
-        return (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-6)
+        return standardised(x)
     size = np.abs(x).sum(axis=1) if scaling == "rows" else np.sqrt((x * x).sum(axis=1))
     scale = np.divide(1.0, size, out=np.zeros(len(size)), where=size > 0)
     return sp.csr_array(sp.diags_array(scale) @ x) if sp.issparse(x) else x * scale[:, None]
 
 
 def has_measurements(x: Any) -> bool:
-    """Whether a column varies and is hardly ever 0, as a year does and a word does not."""
-    return bool(((np.count_nonzero(x, axis=0) > MEASURED * len(x)) & (np.ptp(x, axis=0) > 0)).any())
+    """Whether a column is hardly ever 0 and varies where it is not, as a year does and a word or a flag does not."""
+    varies = np.where(x != 0, x, np.inf).min(axis=0, initial=np.inf) < x.max(axis=0, initial=0)
+    return bool(((np.count_nonzero(x, axis=0) > MEASURED * len(x)) & varies).any())
+
+
+def standardised(x: Any) -> Any:
+    """Columns of mean 0 and standard deviation 1, or 0 everywhere where one does not vary."""
+    mean, std = (moment(axis=0, dtype=np.float64) for moment in (x.mean, x.std))  # sums of many, exactly
+    varies = std > 1e-6 * np.abs(x).max(axis=0)
+    return np.where(varies, (x - mean) / np.where(varies, std, 1), 0).astype(np.float32)
 
 
 def compact(x: Any) -> Any:
