@@ -87,6 +87,7 @@ def test_whole_number_labels_of_a_csv_sort_as_numbers_and_minus_one_is_unknown(t
     (tmp_path / "nodes.csv").write_text("id,label\na,10\nb,2\nc,nan\nd,NA\n")
     graph = Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label")
     assert graph.classes == (2, 10) and graph.y.tolist() == [1, 0, -1, -1]
+    assert read_labels(tmp_path / "nodes.csv", "known") == {"a": "10", "b": "2"}
     (tmp_path / "nodes.csv").write_text("id,label\na,NA\nb,x\nc,\nd,\n")  # among words, a word
     assert Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label").classes == ("NA", "x")
     (tmp_path / "nodes.csv").write_text("id,label\na,10.5\nb,2.0\nc,\nd,\n")
@@ -180,6 +181,9 @@ def test_networkx_nodes_without_the_label_are_unknown():
 
 def test_networkx_without_named_features_has_none():
     assert Graph.from_networkx(nx.path_graph(3), features=[]).x is None
+    ages = nx.path_graph(3)
+    nx.set_node_attributes(ages, 30, "age")
+    assert Graph.from_networkx(ages, features=(name for name in ["age"])).x.tolist() == [[30]] * 3
 
 
 def test_networkx_kinds_of_graph_become_simple_with_notes():

@@ -14,6 +14,7 @@ from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
 from dpmsnc.nn.operator import GraphTensors, Operator
 from dpmsnc.options import Sampling, Training
+from dpmsnc.training.checkpoint import identity
 from dpmsnc.training.parts import CLUSTERS_PER_PART, Parts
 from random_graphs import random_graph
 
@@ -149,6 +150,10 @@ def test_a_fit_that_died_in_the_middle_of_a_round_goes_on_to_the_same_weights(tm
 def test_a_fit_goes_on_only_with_the_same_start_and_settings(tmp_path):
     checkpoint, steps = tmp_path / "state", Training(steps=20, evaluate_every=5)
 
+    class Undeclared:
+        def __init__(self):
+            self.table, self.own = {(0, 1): 2}, self
+
     def model(alpha=0.3, dropout=0.5):
         start = LabelPropagation(alpha=alpha)
         return NodeClassifier(hidden_channels=8, start=start, dropout=np.float32(dropout), training=steps)
@@ -165,6 +170,7 @@ def test_a_fit_goes_on_only_with_the_same_start_and_settings(tmp_path):
     for other in (model(alpha=0.9), model(dropout=0.2)):
         with pytest.raises(InputError, match="other data or settings"):
             other.fit(TASK.graph, TASK.validation, checkpoint=checkpoint, resume=True)
+    assert identity(Undeclared()) == ["Undeclared", {}]  # whatever it holds
     resumed = model().fit(TASK.graph, TASK.validation, checkpoint=checkpoint, resume=True)
     assert same(resumed, model().fit(TASK.graph, TASK.validation))
 

@@ -52,7 +52,7 @@ def read_tables(
         ids, x, y = plain_array(dict.fromkeys(names)), None, None
     else:
         node_table = read_table(nodes, "node", (id, label), 1)
-        id = column(node_table, with_unnamed([id], (c for c in node_table.columns if c != label))[0], "node")
+        id = column(node_table, with_unnamed([id], (c for c in node_table.columns if c != label))[0] or label, "node")
         ids = id_column(node_table, id, "node")
         y = None if label is None else table_labels(node_table[column(node_table, label, "node")], nodes)
         others = node_table.drop(columns=[id] if label is None else list({id, label}))
@@ -170,8 +170,8 @@ def read_networkx(graph: Any, label: str | None, features: str | Sequence[str] |
     ids = plain_array(list(graph.nodes))
     y = None if label is None else [attributes.get(label) for _, attributes in graph.nodes(data=True)]
     x = None
-    if features is not None and len(features):
-        names = [features] if isinstance(features, str) else list(features)
+    names = [features] if isinstance(features, str) else list(features or ())
+    if names:
         for name in names:
             if lacking := [node for node, attributes in graph.nodes(data=True) if name not in attributes]:
                 raise InputError(f"node {short(lacking[0])} has no attribute {name!r}; give every node that feature")

@@ -28,7 +28,7 @@ ConditioningName = Literal["amortised", "guided"]
 ParameterisationName = Literal["label", "epsilon"]
 UNLIMITED = ("clip",)
 """Numbers that may be infinite: gradients that are not clipped."""
-LARGEST_SEED = 2**63 - 1
+LARGEST_SEED = 2**64 - 1
 """That torch takes."""
 
 

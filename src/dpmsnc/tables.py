@@ -16,7 +16,7 @@ import numpy as np
 from dpmsnc.cleaning import check_unique, is_missing, short_list
 from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
-from dpmsnc.io import WHOLE, column, id_column, read_table, with_unnamed
+from dpmsnc.io import GAPS, WHOLE, column, id_column, read_table, with_unnamed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +37,7 @@ def read_labels(path: Path, kind: str, id: str | None = None, label: str | None 
         label: Column of the labels; may be left out where there is only one column besides the ids.
     """
     table = read_table(path, kind, (id, label), 1)
-    id = column(table, with_unnamed([id], (name for name in table.columns if name != label))[0], kind)
+    id = column(table, with_unnamed([id], (name for name in table.columns if name != label))[0] or label, kind)
     if label is None:
         others = [name for name in table.columns if name != id]
         if len(others) != 1:
@@ -53,8 +53,11 @@ def read_labels(path: Path, kind: str, id: str | None = None, label: str | None 
 
 
 def spelled_labels(column: Any) -> list[str | None]:
-    """The labels in a column as text, None where there is none."""
-    return [None if is_missing(value) else spelled(value) for value in column.tolist()]
+    """The labels in a column as text, None where there is none: a word for a gap is one among whole numbers."""
+    labels = [None if is_missing(value) else spelled(value) for value in column.tolist()]
+    present = [label for label in labels if label is not None and label not in GAPS]
+    numbers = bool(present) and all(WHOLE.fullmatch(label) for label in present)
+    return [None if numbers and label in GAPS else label for label in labels]
 
 
 def spelled(label: Any) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmsnc.errors import InputError
-from dpmsnc.options import check_choices
+from dpmsnc.options import check_choices, check_range
 
 Array = NDArray[Any]
 
@@ -49,8 +49,7 @@ class Schedule:
 
     def __post_init__(self) -> None:
         check_choices(self)
-        if self.num_steps < 2:
-            raise InputError(f"a diffusion needs at least 2 steps, got num_steps={self.num_steps}")
+        check_range(self, num_steps=(2, np.inf), offset=(0, np.inf))
         if not 0 < self.beta_min < self.beta_max < 1:
             raise InputError(f"need 0 < beta_min < beta_max < 1, got {self.beta_min} and {self.beta_max}")
 

@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ from torch import Tensor
 
 from dpmsnc.errors import InputError, ModelFileError
 from dpmsnc.graph import UNKNOWN, Graph
+
+VERSION = 2
+"""Goes up when the same settings would go on in another way than before."""
 
 
 def save_state(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
@@ -58,20 +62,19 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def identity(value: Any) -> Any:
-    """What JSON can hold of a setting that it does not know: of a start that is an object, its class and settings."""
+    """What JSON can hold of a setting that it does not know: of a start that is an object, its class and, where these
+    are declared, its settings."""
     if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
-    settings = {name: known for name, known in getattr(value, "__dict__", {}).items() if not name.endswith("_")}
-    simple = (str, int, float, list, tuple, dict, type(None), np.generic, np.ndarray)
-    return [type(value).__name__, {name: known for name, known in settings.items() if isinstance(known, simple)}]
+        return str(value)
+    if is_dataclass(value):
+        return [type(value).__name__, {field.name: getattr(value, field.name) for field in fields(value)}]
+    return [type(value).__name__, value.config() if hasattr(value, "config") else {}]
 
 
 def fingerprint(config: dict[str, Any], graph: Graph, train: np.ndarray, held_back: np.ndarray) -> str:
     """What must be the same for a checkpoint to be continued: settings, graph, names, visible labels and split."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=identity).encode())
-    digest.update(repr((graph.ids.tolist(), graph.classes)).encode())
+    digest.update(repr((VERSION, graph.ids.tolist(), graph.classes)).encode())
     x: Any = graph.x
     features = [] if x is None else [x.indptr, x.indices, x.data] if hasattr(x, "indptr") else [x]
     for part in (graph.edge_index, np.where(train | held_back, graph.y, UNKNOWN), train, held_back, *features):
