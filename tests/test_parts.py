@@ -170,7 +170,7 @@ def test_a_fit_goes_on_only_with_the_same_start_and_settings(tmp_path):
     for other in (model(alpha=0.9), model(dropout=0.2)):
         with pytest.raises(InputError, match="other data or settings"):
             other.fit(TASK.graph, TASK.validation, checkpoint=checkpoint, resume=True)
-    assert identity(Undeclared()) == ["Undeclared", {}]  # whatever it holds
+    assert identity(Undeclared()) == "Undeclared"  # whatever it holds
     resumed = model().fit(TASK.graph, TASK.validation, checkpoint=checkpoint, resume=True)
     assert same(resumed, model().fit(TASK.graph, TASK.validation))
 

@@ -52,7 +52,7 @@ def read_tables(
         ids, x, y = plain_array(dict.fromkeys(names)), None, None
     else:
         node_table = read_table(nodes, "node", (id, label), 1)
-        id = column(node_table, with_unnamed([id], (c for c in node_table.columns if c != label))[0] or label, "node")
+        id = column(node_table, unnamed_id(node_table, label) if id is None else id, "node")
         ids = id_column(node_table, id, "node")
         y = None if label is None else table_labels(node_table[column(node_table, label, "node")], nodes)
         others = node_table.drop(columns=[id] if label is None else list({id, label}))
@@ -109,6 +109,11 @@ def with_unnamed(names: Sequence[str | None], columns: Iterable[str]) -> list[st
     """The names, with the first columns that are not named in place of None; None where there is no column left."""
     unnamed = (c for c in columns if c not in names)
     return [next(unnamed, None) if name is None else name for name in names]
+
+
+def unnamed_id(table: Any, label: str | None) -> str | None:
+    """The first column that does not hold the labels, or the one that does where there is no other."""
+    return next((c for c in table.columns if c != label), label)
 
 
 def column(table: Any, name: str | None, kind: str) -> str:

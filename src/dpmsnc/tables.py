@@ -16,7 +16,7 @@ import numpy as np
 from dpmsnc.cleaning import check_unique, is_missing, short_list
 from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
-from dpmsnc.io import GAPS, WHOLE, column, id_column, read_table, with_unnamed
+from dpmsnc.io import GAPS, WHOLE, column, id_column, read_table, unnamed_id
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +37,7 @@ def read_labels(path: Path, kind: str, id: str | None = None, label: str | None 
         label: Column of the labels; may be left out where there is only one column besides the ids.
     """
     table = read_table(path, kind, (id, label), 1)
-    id = column(table, with_unnamed([id], (name for name in table.columns if name != label))[0] or label, kind)
+    id = column(table, unnamed_id(table, label) if id is None else id, kind)
     if label is None:
         others = [name for name in table.columns if name != id]
         if len(others) != 1:

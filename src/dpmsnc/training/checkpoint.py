@@ -68,7 +68,7 @@ def identity(value: Any) -> Any:
         return str(value)
     if is_dataclass(value):
         return [type(value).__name__, {field.name: getattr(value, field.name) for field in fields(value)}]
-    return [type(value).__name__, value.config() if hasattr(value, "config") else {}]
+    return type(value).__name__
 
 
 def fingerprint(config: dict[str, Any], graph: Graph, train: np.ndarray, held_back: np.ndarray) -> str:
