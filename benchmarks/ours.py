@@ -11,10 +11,10 @@ from torch import Tensor
 
 from benchmarks.problem import PAPER, SEED, Problem
 from dpmsnc.diffusion.objective import Objective
+from dpmsnc.diffusion.posterior import Posterior
 from dpmsnc.diffusion.sampler import Noise
 from dpmsnc.nn.denoiser import Known
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.posterior import Posterior
 from dpmsnc.training.partial import PartialTraining
 
 T = TypeVar("T", bound=PartialTraining)

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from benchmarks.cases import Case
+from dpmsnc.config import ParameterisationName, Sampling
 from dpmsnc.data import load
 from dpmsnc.diffusion.objective import Objective
 from dpmsnc.graph import Graph
 from dpmsnc.nn.denoiser import Denoiser
-from dpmsnc.options import ParameterisationName, Sampling
 from dpmsnc.presets import preset
 
 PAPER = preset("paper", "homophilic")

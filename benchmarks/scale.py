@@ -92,7 +92,7 @@ def measure_size(num_nodes: int, threads: int, repeats: int) -> Entry:
     import torch
 
     from dpmsnc import Graph, NodeClassifier
-    from dpmsnc.split import split_known
+    from dpmsnc.graph.split import split_known
 
     held = {"imported": resident_mb("VmRSS")}
     arguments = block_model(num_nodes)

@@ -1,7 +1,7 @@
 """Documents as the store would hold them, of runs that nobody made."""
 
-from dpmsnc.experiments import registry
-from dpmsnc.experiments.run import Run
+from dpmsnc.evidence.experiments import registry
+from dpmsnc.evidence.run.experiment import Run
 
 
 def document(run, accuracy, version=None, last=None, drop=()):

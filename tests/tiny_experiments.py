@@ -10,8 +10,8 @@ from pathlib import Path
 
 from dpmsnc import Sampling, Training
 from dpmsnc.data import grid_localized, grid_scattered
-from dpmsnc.experiments import registry
-from dpmsnc.experiments.run import Experiment, Row
+from dpmsnc.evidence.experiments import registry
+from dpmsnc.evidence.run.experiment import Experiment, Row
 
 SHORT = {
     "start": "uniform",
@@ -65,7 +65,7 @@ def wait(folder, model, task, seed):
 
 def command():
     """`dpmsnc` with the experiment `tiny`, whose runs wait in the folder that the environment names."""
-    from dpmsnc.cli import main
+    from dpmsnc.cli.main import main
 
     registry.EXPERIMENTS["tiny"] = replace(TINY, measure=partial(wait, os.environ["TINY_FOLDER"]))
     return main(sys.argv[1:])

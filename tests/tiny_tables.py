@@ -46,7 +46,7 @@ def fast(steps: int = 20) -> list[str]:
 
 def command(*words: object) -> list[str]:
     """`dpmsnc` as a process of its own."""
-    return [sys.executable, "-c", "import sys; from dpmsnc.cli import main; sys.exit(main())", *map(str, words)]
+    return [sys.executable, "-c", "import sys; from dpmsnc.cli.main import main; sys.exit(main())", *map(str, words)]
 
 
 def run_to_end(*words: object) -> subprocess.CompletedProcess[str]:

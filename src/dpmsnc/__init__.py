@@ -7,24 +7,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpmsnc.classifier import NodeClassifier
+    from dpmsnc.config import Guidance, Sampling, Training
     from dpmsnc.diffusion.schedule import Schedule
     from dpmsnc.errors import InputError, ModelFileError
+    from dpmsnc.estimators.node_classifier import NodeClassifier
     from dpmsnc.graph import UNKNOWN, Graph
-    from dpmsnc.options import Guidance, Sampling, Training
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "UNKNOWN": "graph",
     "Graph": "graph",
-    "Guidance": "options",
+    "Guidance": "config",
     "InputError": "errors",
     "ModelFileError": "errors",
-    "NodeClassifier": "classifier",
-    "Sampling": "options",
+    "NodeClassifier": "estimators.node_classifier",
+    "Sampling": "config",
     "Schedule": "diffusion.schedule",
-    "Training": "options",
+    "Training": "config",
 }
 
 __all__ = [

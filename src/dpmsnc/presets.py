@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from dpmsnc.config import Guidance, Sampling, Training
 from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.errors import InputError
-from dpmsnc.options import Guidance, Sampling, Training
 
 _SAMPLING = Sampling(
     method="ancestral", steps=None, adopt=0.0, guidance=Guidance(norm="square", projection="paper", per_sample=True)

@@ -11,10 +11,10 @@ from dpmsnc.baselines.gmnn import GMNN
 from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.grand import GRAND
 from dpmsnc.baselines.lp import LabelPropagation
-from dpmsnc.baselines.masked_labels import MaskedLabels
 from dpmsnc.baselines.mlp import MLP
 from dpmsnc.baselines.pta import PTA
 from dpmsnc.baselines.stack import Stack
+from dpmsnc.estimators.masked_labels import MaskedLabels
 
 __all__ = [
     "APPNP",

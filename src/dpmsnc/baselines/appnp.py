@@ -23,9 +23,9 @@ from torch import Tensor
 from torch_geometric.nn import APPNP as Propagation
 
 from dpmsnc.baselines.mlp import MLP
+from dpmsnc.config import check_range
 from dpmsnc.graph import Graph
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.options import check_range
 
 
 @dataclass(eq=False)

@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmsnc.config import LARGEST_SEED, check_range
 from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
-from dpmsnc.options import LARGEST_SEED, check_range
-from dpmsnc.split import split_known
+from dpmsnc.graph.split import split_known
 
 RANGES = {
     **dict.fromkeys(("hidden_channels", "epochs", "evaluate_every"), (1, inf)),

@@ -33,12 +33,12 @@ from torch.nn import functional as F
 
 from dpmsnc.baselines.base import Baseline, one_hot
 from dpmsnc.baselines.descent import Selection, take_step
+from dpmsnc.config import BackboneName, HeadName, ScalingName, check_choices, check_range
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.denoiser import CHUNK
+from dpmsnc.nn.input_dropout import ThinnedGraph
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.nn.thinning import ThinnedGraph
-from dpmsnc.options import BackboneName, HeadName, ScalingName, check_choices, check_range
 
 FOLDS = 4
 """Parts of the training nodes, each shown alone to predict the others for the kept training distribution."""

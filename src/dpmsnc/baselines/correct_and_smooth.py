@@ -30,9 +30,9 @@ from torch_geometric.nn import CorrectAndSmooth as Propagation
 from dpmsnc.baselines.base import Baseline
 from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.mlp import MLP
+from dpmsnc.config import BackboneName, ScalingName, check_choices, check_range
 from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
-from dpmsnc.options import BackboneName, ScalingName, check_choices, check_range
 
 
 @dataclass(eq=False)

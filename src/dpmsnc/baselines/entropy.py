@@ -24,11 +24,11 @@ from torch.nn import functional as F
 
 from dpmsnc.baselines.base import Baseline
 from dpmsnc.baselines.descent import descend
+from dpmsnc.config import BackboneName, HeadName, ScalingName, check_choices, check_range
 from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.nn.input_dropout import ThinnedGraph
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.nn.thinning import ThinnedGraph
-from dpmsnc.options import BackboneName, HeadName, ScalingName, check_choices, check_range
 
 
 @dataclass(eq=False)

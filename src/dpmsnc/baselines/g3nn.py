@@ -34,13 +34,13 @@ from torch.nn import functional as F
 
 from dpmsnc.baselines.base import Baseline, one_hot
 from dpmsnc.baselines.descent import descend
+from dpmsnc.config import BackboneName, HeadName, ScalingName, check_choices, check_range
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.backbones.base import multiply
 from dpmsnc.nn.dropout import relu_dropout
+from dpmsnc.nn.input_dropout import ThinnedGraph, Thinning
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors, Operator
-from dpmsnc.nn.thinning import ThinnedGraph, Thinning
-from dpmsnc.options import BackboneName, HeadName, ScalingName, check_choices, check_range
 
 EdgeModelName = Literal["lsm", "sbm"]
 Pairs = tuple[Tensor, Tensor]

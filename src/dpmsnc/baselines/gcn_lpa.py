@@ -39,14 +39,14 @@ from torch.nn import functional as F
 
 from dpmsnc.baselines.base import Baseline
 from dpmsnc.baselines.descent import descend
+from dpmsnc.config import HeadName, ScalingName, check_choices, check_range
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.backbones.base import Backbone
 from dpmsnc.nn.backbones.gat import GAT, DroppedGAT, Edges, GATConv, attend
 from dpmsnc.nn.backbones.gcn import GCN
+from dpmsnc.nn.input_dropout import ThinnedGraph
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors, Operator, OperatorName
-from dpmsnc.nn.thinning import ThinnedGraph
-from dpmsnc.options import HeadName, ScalingName, check_choices, check_range
 
 
 @dataclass(eq=False)

@@ -41,13 +41,13 @@ from torch.nn import functional as F
 
 from dpmsnc.baselines.base import Baseline, one_hot
 from dpmsnc.baselines.descent import Selection, take_step
+from dpmsnc.config import BackboneName, HeadName, ScalingName, check_choices, check_range
 from dpmsnc.graph import Graph
 from dpmsnc.nn.backbones.base import Backbone
 from dpmsnc.nn.backbones.gcn import GCN, GCNConv
+from dpmsnc.nn.input_dropout import Thinning
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors, Operator
-from dpmsnc.nn.thinning import Thinning
-from dpmsnc.options import BackboneName, HeadName, ScalingName, check_choices, check_range
 
 DrawName = Literal["sample", "max", "expected"]
 OPTIMISERS = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from dpmsnc.baselines.base import Baseline
 from dpmsnc.baselines.descent import take_step
+from dpmsnc.config import BackboneName, HeadName, ScalingName, check_choices, check_range
 from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.nn.input_dropout import ThinnedGraph
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.nn.thinning import ThinnedGraph
-from dpmsnc.options import BackboneName, HeadName, ScalingName, check_choices, check_range
 
 
 @dataclass(eq=False)

@@ -29,12 +29,12 @@ from torch.nn import functional as F
 
 from dpmsnc.baselines.base import Baseline
 from dpmsnc.baselines.descent import descend
+from dpmsnc.config import ScalingName, check_choices, check_range
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.backbones.base import multiply
 from dpmsnc.nn.dropout import keep_mask, relu_dropout
+from dpmsnc.nn.input_dropout import Thinning
 from dpmsnc.nn.operator import GraphTensors, Operator
-from dpmsnc.nn.thinning import Thinning
-from dpmsnc.options import ScalingName, check_choices, check_range
 
 
 @dataclass(eq=False)

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmsnc.baselines.base import Baseline, one_hot
+from dpmsnc.config import check_range
 from dpmsnc.graph import Graph
 from dpmsnc.nn.operator import symmetric_normalised
-from dpmsnc.options import check_range
 
 
 @dataclass(eq=False)

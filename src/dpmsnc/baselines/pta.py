@@ -29,10 +29,10 @@ from torch.nn import functional as F
 
 from dpmsnc.baselines.base import Baseline, one_hot
 from dpmsnc.baselines.descent import Selection
+from dpmsnc.config import ScalingName, check_choices, check_range
 from dpmsnc.graph import Graph
 from dpmsnc.nn.backbones.base import multiply
 from dpmsnc.nn.operator import GraphTensors, Operator
-from dpmsnc.options import ScalingName, check_choices, check_range
 
 EXPONENT_EPOCHS = 100
 

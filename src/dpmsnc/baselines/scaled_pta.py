@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from dpmsnc.baselines.base import Baseline
 from dpmsnc.baselines.gnn import validation_accuracy
 from dpmsnc.baselines.pta import PTA
+from dpmsnc.config import ScalingName
 from dpmsnc.graph import UNKNOWN, Graph
-from dpmsnc.options import ScalingName
 
 
 @dataclass(eq=False)

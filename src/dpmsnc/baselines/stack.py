@@ -40,9 +40,9 @@ from dpmsnc.baselines.gmnn import GMNN
 from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.grand import GRAND
 from dpmsnc.baselines.scaled_pta import scaled_pta
+from dpmsnc.config import ClassShares, check_choices, check_range, estimates_shares
 from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
-from dpmsnc.options import ClassShares, check_choices, check_range, estimates_shares
 
 MEMBERS: dict[str, Callable[..., Baseline]] = {
     "pta": scaled_pta,

@@ -17,12 +17,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from dpmsnc.config import Guidance
 from dpmsnc.diffusion.objective import Estimate, Objective
 from dpmsnc.diffusion.sampler import Denoise, Noise, Step
 from dpmsnc.nn.denoiser import Denoiser, Known
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.nn.reach import Reach, Watch
-from dpmsnc.options import Guidance
+from dpmsnc.nn.receptive_field import Reach, Watch
 
 
 class Pull:

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from dpmsnc.config import ParameterisationName, ProcessName, WeightingName
 from dpmsnc.diffusion.schedule import Array, Schedule
-from dpmsnc.options import ParameterisationName, ProcessName, WeightingName
 
 
 class Estimate(NamedTuple):

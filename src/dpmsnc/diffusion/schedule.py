@@ -18,8 +18,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmsnc.config import check_choices, check_range
 from dpmsnc.errors import InputError
-from dpmsnc.options import check_choices, check_range
 
 Array = NDArray[Any]
 

@@ -21,7 +21,7 @@ from dpmsnc.nn.backbones import BACKBONES
 from dpmsnc.nn.dropout import dropout
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.nn.products import project
-from dpmsnc.nn.reach import Watch
+from dpmsnc.nn.receptive_field import Watch
 
 TIME_CHANNELS = 128
 CHUNK = 2**20

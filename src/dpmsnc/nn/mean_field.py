@@ -8,11 +8,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from dpmsnc.config import HeadName
 from dpmsnc.errors import InputError
 from dpmsnc.nn.backbones import BACKBONES
 from dpmsnc.nn.backbones.base import Backbone, Conv
 from dpmsnc.nn.operator import GraphTensors, Operator
-from dpmsnc.options import HeadName
 
 
 class MeanField(nn.Module):

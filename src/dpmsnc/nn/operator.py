@@ -18,8 +18,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from dpmsnc.config import ScalingName
 from dpmsnc.graph import Graph
-from dpmsnc.options import ScalingName
 
 
 class Operator:

@@ -20,14 +20,14 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from dpmsnc.config import ScalingName, Training
 from dpmsnc.diffusion.objective import Objective
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
 from dpmsnc.nn.denoiser import Denoiser, Known
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.options import ScalingName, Training
 from dpmsnc.training.gradient import accumulate
-from dpmsnc.training.optimisation import Optimiser
+from dpmsnc.training.optimiser import Optimiser
 
 Progress = Callable[["FullTraining"], None]
 

@@ -23,17 +23,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from dpmsnc.config import Sampling, Training, estimates_shares
 from dpmsnc.diffusion.objective import Objective
+from dpmsnc.diffusion.posterior import Posterior
 from dpmsnc.nn.denoiser import Denoiser, Known
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.options import Sampling, Training, estimates_shares
-from dpmsnc.posterior import Posterior
 from dpmsnc.training.buffer import Buffer
 from dpmsnc.training.gradient import accumulate
-from dpmsnc.training.optimisation import Optimiser
+from dpmsnc.training.optimiser import Optimiser
 
 if TYPE_CHECKING:
-    from dpmsnc.training.parts import Parts
+    from dpmsnc.training.partitions import Parts
 
 PLAIN_STATE = (
     "step",
@@ -336,6 +336,6 @@ def cut(graph: GraphTensors, parts: int) -> Parts | None:
     """The graph in parts; None where it stays whole, which needs neither METIS nor the import of PyG."""
     if parts == 1:
         return None
-    from dpmsnc.training.parts import Parts
+    from dpmsnc.training.partitions import Parts
 
     return Parts(graph, parts)

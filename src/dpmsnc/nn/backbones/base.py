@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from dpmsnc.nn.dropout import relu_dropout
 from dpmsnc.nn.operator import GraphTensors, Operator
 from dpmsnc.nn.products import combine
-from dpmsnc.nn.reach import Reach, Watch
+from dpmsnc.nn.receptive_field import Reach, Watch
 
 
 class Conv(nn.Module):

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dpmsnc.nn.backbones.base import Additive, Backbone, multiply
 from dpmsnc.nn.operator import GraphTensors, Operator, OperatorName
-from dpmsnc.nn.reach import Reach
+from dpmsnc.nn.receptive_field import Reach
 
 
 class GCNConv(Additive):

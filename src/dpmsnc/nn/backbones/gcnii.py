@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from dpmsnc.errors import InputError
 from dpmsnc.nn.backbones.base import Additive, Backbone, multiply
 from dpmsnc.nn.operator import GraphTensors, Operator
-from dpmsnc.nn.reach import Watch
+from dpmsnc.nn.receptive_field import Watch
 
 ALPHA, THETA = 0.1, 0.5
 

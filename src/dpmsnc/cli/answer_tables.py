@@ -1,0 +1,149 @@
+"""Tables of answers: labels in, predictions and samples out.
+
+Nodes and classes are matched by their text, since a text file cannot tell the number 7 from the word "7".
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpmsnc.errors import InputError
+from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.graph.clean import check_unique, is_missing, short_list
+from dpmsnc.graph.readers import GAPS, WHOLE, column, id_column, read_table, unnamed_id
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dpmsnc.estimators.node_classifier import NodeClassifier, Which
+
+WRITABLE = (".csv", ".tsv", ".parquet")
+Labels = dict[str, str]
+
+
+def read_labels(path: Path, kind: str, id: str | None = None, label: str | None = None) -> Labels:
+    """Labels by node id, both as text, of the nodes that have one.
+
+    Args:
+        path: A CSV, TSV or Parquet file with one row per node.
+        kind: What the table is, for messages.
+        id: Column of the node ids, by default the first.
+        label: Column of the labels; may be left out where there is only one column besides the ids.
+    """
+    table = read_table(path, kind, (id, label), 1)
+    id = column(table, unnamed_id(table, label) if id is None else id, kind)
+    if label is None:
+        others = [name for name in table.columns if name != id]
+        if len(others) != 1:
+            raise InputError(
+                f"the {kind} table {path} has the columns {short_list(table.columns)}; name the one with "
+                "the labels (--label)"
+            )
+        return read_labels(path, kind, id, others[0])
+    ids = id_column(table, id, kind)
+    check_unique(ids)
+    values = spelled_labels(table[column(table, label, kind)])
+    return {str(name): value for name, value in zip(ids.tolist(), values) if value is not None}
+
+
+def spelled_labels(column: Any) -> list[str | None]:
+    """The labels in a column as text, None where there is none: a word for a gap is one among whole numbers."""
+    labels = [None if is_missing(value) else spelled(value) for value in column.tolist()]
+    present = [label for label in labels if label is not None and label not in GAPS]
+    numbers = bool(present) and all(WHOLE.fullmatch(label) for label in present)
+    return [None if numbers and label in GAPS else label for label in labels]
+
+
+def spelled(label: Any) -> str:
+    """A label as text; whole numbers are spelled alike, however a table or a graph has them.
+
+    Example:
+        >>> spelled(1), spelled("1.0"), spelled(1.5), spelled("01")
+        ('1', '1', '1.5', '01')
+    """
+    text = str(label)
+    return text.partition(".")[0] if WHOLE.fullmatch(text) else text
+
+
+def without_unknown(labels: Labels, classes: Collection[str]) -> Labels:
+    """The same without -1, unless that is one of the classes."""
+    return {name: label for name, label in labels.items() if label != str(UNKNOWN) or label in classes}
+
+
+def in_graph(labels: Labels, graph: Graph) -> dict[Any, Any]:
+    """The same labels with the graph's own node ids and classes, for `NodeClassifier.predict(known=...)`."""
+    ids = {str(name): name for name in graph.ids.tolist()}
+    classes = {spelled(name): name for name in graph.classes}
+    known = without_unknown(labels, classes)
+    return {ids.get(name, name): classes.get(label, label) for name, label in known.items()}
+
+
+def prediction_table(
+    clf: NodeClassifier, known: dict[Any, Any] | None, condition_on: Which, num_samples: int, seed: int | None
+) -> pd.DataFrame:
+    """One row per node: id, label, probability of that label, entropy of the node's marginal in nats, known."""
+    import pandas as pd
+
+    graph = clf.graph_
+    label = clf.predict(known, condition_on=condition_on)
+    proba = clf.predict_proba(known, num_samples=num_samples, seed=seed, condition_on=condition_on)
+    given = clf.train_.copy() if condition_on == "train" else graph.known
+    given[graph.index(known or {})] = True
+    logs = np.log(proba, out=np.zeros_like(proba), where=proba > 0)
+    return pd.DataFrame(
+        {
+            "id": graph.ids,
+            "label": label,
+            "probability": proba[np.arange(graph.num_nodes), graph.encode(label)].round(6),
+            "entropy": np.abs((proba * logs).sum(axis=1)).round(6),
+            "known": given,
+        }
+    )
+
+
+def sample_table(
+    clf: NodeClassifier,
+    known: dict[Any, Any] | None,
+    condition_on: Which,
+    num_samples: int,
+    temperature: float,
+    seed: int | None,
+) -> pd.DataFrame:
+    """One row per node, one column per joint labelling."""
+    import pandas as pd
+
+    samples = clf.sample(num_samples, known, temperature=temperature, seed=seed, condition_on=condition_on)
+    columns = {f"sample_{k}": sample for k, sample in enumerate(samples)}
+    return pd.DataFrame({"id": clf.graph_.ids} | columns)
+
+
+def check_writable_as_table(path: Path | None) -> None:
+    """Complain about a file name before the work rather than after it."""
+    if path is not None and path.suffix not in WRITABLE:
+        raise InputError(f"cannot tell how to write {path}; end its name in {', '.join(WRITABLE)}")
+
+
+def write_table(table: pd.DataFrame, path: Path | None) -> None:
+    """Write a table to a file, all or nothing, or as CSV to standard output."""
+    if path is None:
+        table.to_csv(sys.stdout, index=False)
+        return
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".parquet":
+            table.to_parquet(scratch, index=False)
+        else:
+            table.to_csv(scratch, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+        scratch.replace(path)
+    except (PermissionError, FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+        raise InputError(f"cannot write {path} ({error}); name a file in a folder that you may write to") from error
+    finally:
+        if scratch.parent.is_dir():
+            scratch.unlink(missing_ok=True)

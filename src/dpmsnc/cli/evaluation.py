@@ -1,0 +1,115 @@
+"""A table of predictions against a table of true labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmsnc import metrics
+from dpmsnc.cli.answer_tables import Labels, spelled_labels, without_unknown
+from dpmsnc.errors import InputError
+from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.graph.clean import check_unique, short_list
+from dpmsnc.graph.readers import column, id_column, read_table
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """A table written by `dpmsnc predict`, or by hand with at least the columns id and label."""
+
+    ids: list[str]
+    labels: list[str | None]
+    known: NDArray[np.bool_]
+    """Nodes whose label was given to the model; none where the table does not say."""
+    probability: NDArray[np.float64] | None
+
+    @classmethod
+    def read(cls, path: Path) -> Predictions:
+        """From a CSV, TSV or Parquet file."""
+        table = read_table(path, "prediction", ("id", "label"), 0)
+        ids = id_column(table, column(table, "id", "prediction"), "prediction")
+        check_unique(ids)
+        labels = spelled_labels(table[column(table, "label", "prediction")])
+        known = table["known"].astype(str).str.lower() == "true" if "known" in table.columns else np.zeros(len(ids))
+        return cls(
+            ids=[str(name) for name in ids.tolist()],
+            labels=labels,
+            known=np.asarray(known, dtype=bool),
+            probability=_numbers(table["probability"], path) if "probability" in table.columns else None,
+        )
+
+    def given(self) -> Labels:
+        """The labels that were known to the model."""
+        triples = zip(self.ids, self.labels, self.known)
+        return {name: label for name, label, known in triples if known and label is not None}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Predictions and truth as class indices, in the order of the predictions."""
+
+    predictions: Predictions
+    predicted: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    classes: dict[str, int]
+
+    @classmethod
+    def of(cls, predictions: Predictions, truth: Labels) -> Comparison:
+        truth = without_unknown(truth, {label for label in predictions.labels if label is not None})
+        true = [truth.get(name) for name in predictions.ids]
+        names = {label for label in (*true, *predictions.labels) if label is not None}
+        classes = {name: k for k, name in enumerate(sorted(names))}
+        y, predicted = (
+            np.array([UNKNOWN if label is None else classes[label] for label in labels], dtype=np.int64)
+            for labels in (true, predictions.labels)
+        )
+        comparison = cls(predictions, predicted, y, classes)
+        if not (y != UNKNOWN).any():
+            raise InputError("no node of the truth table is among the predictions; name its id column (--id)")
+        if not comparison.asked.any():
+            raise InputError("every node with a true label was known to the model; give the truth of other nodes")
+        return comparison
+
+    @property
+    def asked(self) -> NDArray[np.bool_]:
+        """Nodes to score: the truth is there, and the model was not told it."""
+        return (self.truth != UNKNOWN) & ~self.predictions.known
+
+    def scores(self) -> dict[str, float]:
+        """What needs no graph."""
+        asked, confidence = self.asked, self.predictions.probability
+        result = {
+            "accuracy": metrics.accuracy(self.predicted, self.truth, asked),
+            "macro_f1": metrics.macro_f1(self.predicted, self.truth, asked),
+        }
+        if confidence is not None:
+            right = (self.predicted == self.truth)[asked]
+            result["calibration_error"] = metrics.confidence_gap(confidence[asked], right)
+        return result
+
+    def subgraph_accuracy(self, graph: Graph, own: Labels | None = None) -> float:
+        """Subgraph accuracy where known nodes count as they came back, or by the model's `own` labels of them."""
+        positions = {name: k for k, name in enumerate(self.predictions.ids)}
+        if lacking := [name for name in map(str, graph.ids.tolist()) if name not in positions]:
+            raise InputError(f"the graph has nodes without a prediction: {short_list(lacking)}; predict all of them")
+        rows = np.array([positions[name] for name in map(str, graph.ids.tolist())])
+        known = self.predictions.known
+        predicted, truth = self.predicted, np.where(known & (self.truth == UNKNOWN), self.predicted, self.truth)
+        if own is not None:
+            opinion = [self.classes.get(own.get(name, ""), UNKNOWN) for name in self.predictions.ids]
+            predicted = np.where(known, opinion, predicted)
+        return metrics.subgraph_accuracy(predicted[rows], truth[rows], self.asked[rows], graph)
+
+
+def _numbers(column: Any, path: Path) -> NDArray[np.float64]:
+    try:
+        values = column.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the column probability of {path} holds something else than numbers ({error})") from error
+    if not ((values >= 0) & (values <= 1)).all():
+        raise InputError(f"the column probability of {path} must hold numbers from 0 to 1; fill it in or leave it out")
+    return values

@@ -1,0 +1,274 @@
+"""The command line: the verbs of `NodeClassifier` on files, the demo, and the tables of the paper.
+
+Each command is a dataclass whose fields are its flags and whose `run` does the work. Nothing heavy is imported before a
+command runs, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import tyro
+
+from dpmsnc import __version__
+from dpmsnc.cli.fit import Fit, fit_defaults
+from dpmsnc.cli.table import Report, Table
+from dpmsnc.cli.tune import Tune, parse_settings
+from dpmsnc.errors import InputError
+from dpmsnc.estimators.node_classifier import NodeClassifier, Which
+
+
+class Command(Protocol):
+    def run(self) -> int:
+        """Do the work; the exit code."""
+
+
+@dataclass(frozen=True)
+class AnswerFlags:
+    model: tyro.conf.Positional[Path]
+    """Model folder that `fit` wrote."""
+    out: Path | None = None
+    """Table to write (.csv, .tsv or .parquet); by default CSV on standard output."""
+    known: Path | None = None
+    """Table of labels learned since: conditioned on at once, without a new fit."""
+    id: str | None = None
+    """Column of the table --known with the node ids; by default the first."""
+    label: str | None = None
+    """Column of the table --known with the labels."""
+    condition_on: Which = "known"
+    """Every label the graph has, or only those trained on."""
+    seed: int | None = None
+    """Seed of the samples; by default the model's."""
+
+    def load(self, num_samples: int) -> tuple[NodeClassifier, dict[Any, Any] | None]:
+        """The model, and the labels of --known."""
+        from dpmsnc.cli.answer_tables import check_writable_as_table, in_graph, read_labels
+
+        if num_samples < 1:
+            raise InputError(f"--num-samples is {num_samples}; draw at least 1")
+        check_writable_as_table(self.out)
+        clf = NodeClassifier.load(self.model)
+        if self.known is None:
+            return clf, None
+        return clf, in_graph(read_labels(self.known, "known", self.id, self.label), clf.graph_)
+
+
+@dataclass(frozen=True)
+class Predict(AnswerFlags):
+    """Predict the label of every node: a table with id, label, probability, entropy (nats) and known."""
+
+    num_samples: int = 32
+    """Joint samples behind the probabilities."""
+
+    def run(self) -> int:
+        from dpmsnc.cli.answer_tables import prediction_table, write_table
+
+        clf, known = self.load(self.num_samples)
+        write_table(prediction_table(clf, known, self.condition_on, self.num_samples, self.seed), self.out)
+        return 0
+
+
+@dataclass(frozen=True)
+class Sample(AnswerFlags):
+    """Draw joint labellings: a table with id, sample_0, sample_1, ..."""
+
+    num_samples: int = 8
+    """Joint labellings to draw."""
+    temperature: float = 1.0
+    """Scales the noise; 0 makes all samples the same."""
+
+    def run(self) -> int:
+        from dpmsnc.cli.answer_tables import sample_table, write_table
+
+        clf, known = self.load(self.num_samples)
+        table = sample_table(clf, known, self.condition_on, self.num_samples, self.temperature, self.seed)
+        write_table(table, self.out)
+        return 0
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Score a table of predictions against true labels; nodes whose label was known to the model do not count."""
+
+    predictions: tyro.conf.Positional[Path]
+    """Table that `predict` wrote."""
+    truth: Path
+    """Table of true labels; a blank one is not scored."""
+    id: str | None = None
+    """Column of the truth table with the node ids; by default the first."""
+    label: str | None = None
+    """Column of the truth table with the labels."""
+    model: Path | None = None
+    """Model folder, for the subgraph accuracy: by the model's own labels, and with known labels as given."""
+    edges: Path | None = None
+    """Edge table, for the subgraph accuracy with known labels as given."""
+    source: str | None = None
+    """Column of the edge table; by default the first."""
+    target: str | None = None
+    """Column of the edge table; by default the second."""
+
+    def run(self) -> int:
+        from dpmsnc.cli.answer_tables import read_labels
+        from dpmsnc.cli.evaluation import Comparison, Predictions
+
+        predictions = Predictions.read(self.predictions)
+        comparison = Comparison.of(predictions, read_labels(self.truth, "truth", self.id, self.label))
+        scores = comparison.scores() | self._with_neighbours(comparison)
+        print(f"{'nodes':<26}{comparison.asked.sum()}")
+        for name, value in scores.items():
+            print(f"{name:<26}{value:.4f}")
+        return 0
+
+    def _with_neighbours(self, comparison: Any) -> dict[str, float]:
+        from dpmsnc.cli.answer_tables import in_graph, spelled
+        from dpmsnc.graph import Graph
+
+        if self.model is not None:
+            clf = NodeClassifier.load(self.model)
+            known = in_graph(comparison.predictions.given(), clf.graph_)
+            labels = clf.predict(known, condition_on="train", own=True)
+            own = {str(name): spelled(label) for name, label in zip(clf.graph_.ids.tolist(), labels)}
+            return {
+                "subgraph_accuracy": comparison.subgraph_accuracy(clf.graph_, own),
+                "subgraph_accuracy_known": comparison.subgraph_accuracy(clf.graph_),
+            }
+        if self.edges is not None:
+            columns: dict[str, Any] = {"source": self.source, "target": self.target}
+            graph = Graph.from_tables(self.edges, self.predictions, id="id", features=(), **columns)
+            return {"subgraph_accuracy_known": comparison.subgraph_accuracy(graph)}
+        return {}
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Solve a cyclic grid that a graph network cannot, and write a report to look at."""
+
+    out: Path = Path("runs/demo")
+    """Folder for report.html."""
+    columns: int = 1000
+    """Length of the grid, which has two rows."""
+    seed: int = 0
+
+    def run(self) -> int:
+        from dpmsnc.cli.demo import run
+
+        if self.seed < 0:
+            raise InputError(f"--seed is {self.seed}; it must be at least 0")
+        run(self.out, columns=self.columns, seed=self.seed)
+        return 0
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Run what is missing of a table of the paper, and print it; the same command goes on after an interrupt."""
+
+    name: tyro.conf.Positional[str]
+    """The experiment, for example synthetic."""
+    seeds: str | None = None
+    """Seeds, for example 0-4 or 0,2,7; by default the experiment's."""
+    methods: tuple[str, ...] | None = None
+    """Methods; by default all of the experiment."""
+    datasets: tuple[str, ...] | None = None
+    """Data sets; by default all of the experiment."""
+    results: Path = Path("results")
+    """Folder of stored runs; a stored run is not run again."""
+    force: bool = False
+    """Run again what is stored."""
+    jobs: int | None = None
+    """Runs at a time, each in a worker process; by default one after the other in this process."""
+    ray: tuple[str, ...] | None = None
+    """Run on the Ray cluster at this address; without an address, on one that lives as long as the command."""
+    configs: Path | None = None
+    """Folder of configurations that `tune` wrote; a row is run with the one that it finds there for a data set."""
+    fix: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """A setting that all rows asked for have in place of their own, as name=value: to try something else. It is
+    stored beside the runs of the table; `table --further` and `table --below` show it."""
+
+    def run(self) -> int:
+        from dpmsnc.evidence.run.runner import reproduce
+
+        flags: dict[str, Any] = {
+            "seeds": None if self.seeds is None else parse_seeds(self.seeds),
+            "methods": self.methods,
+            "datasets": self.datasets,
+            "results": self.results,
+            "force": self.force,
+            "jobs": self.jobs,
+            "ray": self._ray_address(),
+            "configs": self.configs,
+            "fix": parse_settings(self.fix) or None,
+        }
+        flags = {name: list(value) if isinstance(value, tuple) else value for name, value in flags.items()}
+        failed = reproduce(self.name, **{name: value for name, value in flags.items() if value is not None})
+        return 1 if failed else 0
+
+    def _ray_address(self) -> str | None:
+        if self.ray is not None and len(self.ray) > 1:
+            raise InputError(f"--ray takes one address; there are {len(self.ray)}: {' '.join(self.ray)}")
+        return None if self.ray is None else next(iter(self.ray), "local")
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "demo": Demo,
+    "fit": Fit,
+    "predict": Predict,
+    "sample": Sample,
+    "evaluate": Evaluate,
+    "reproduce": Reproduce,
+    "table": Table,
+    "report": Report,
+    "tune": Tune,
+}
+
+
+def parse_seeds(text: str, flag: str = "--seeds") -> list[int]:
+    """Seeds written as numbers and ranges.
+
+    Example:
+        >>> parse_seeds("0-2,7")
+        [0, 1, 2, 7]
+    """
+    try:
+        ends = [[int(end) for end in part.split("-", 1)] for part in text.split(",")]
+    except ValueError:
+        ends = [[]]
+    if not all(pair and pair[0] <= pair[-1] for pair in ends):
+        raise InputError(f"{flag} {text} is not a list of numbers; write for example 0-4 or 0,2,7")
+    return [seed for pair in ends for seed in range(pair[0], pair[-1] + 1)]
+
+
+def parse(arguments: Sequence[str]) -> Command:
+    """The command that the arguments describe; prints help or complains, and exits, where they describe none."""
+    name = arguments[0] if arguments else "--help"
+    if name not in COMMANDS:
+        about = (
+            "Joint label prediction on partly labelled graphs. `dpmsnc COMMAND --help` lists the flags of a command."
+        )
+        return tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="dpmsnc", description=about, args=[name])
+    default: Any = fit_defaults(arguments) if name == "fit" else tyro.MISSING_NONPROP
+    return tyro.cli(COMMANDS[name], prog=f"dpmsnc {name}", args=arguments[1:], default=default)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script `dpmsnc`."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if list(arguments) == ["--version"]:
+        print(f"dpmsnc {__version__}")
+        return 0
+    try:
+        return parse(arguments).run()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # whoever read our output has seen enough; Python would complain when it flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (InputError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2

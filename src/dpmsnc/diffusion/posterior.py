@@ -1,0 +1,139 @@
+r"""p_theta(y_U | G, y_L): a trained denoiser, a graph, and known labels, from which joint labellings are drawn.
+
+Known labels condition the reverse process in one of two ways: *guided* (Algorithm 2: a network trained without them is
+steered by gradient and projection) or *amortised* (the network was trained to be shown them). Either may be run
+*progressively*: after each run the most confident of the still unknown nodes are adopted as known and the rest is drawn
+again, which carries labels across many hops.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dpmsnc.config import Sampling
+from dpmsnc.diffusion.guidance import Guided, Pull
+from dpmsnc.diffusion.objective import Estimate, Objective
+from dpmsnc.diffusion.sampler import STEPS, Callback, Noise, Step, reverse
+from dpmsnc.nn.denoiser import Context, Denoiser, Known
+from dpmsnc.nn.receptive_field import Watch
+
+MAX_ROUNDS = 100
+
+
+class Posterior:
+    """What can be asked of a denoiser on a graph with known labels; `NodeClassifier` and the E-step both ask it."""
+
+    def __init__(
+        self, denoiser: Denoiser, objective: Objective, context: Context, known: Known, sampling: Sampling
+    ) -> None:
+        self.denoiser, self.objective, self.context = denoiser, objective, context
+        self.known, self.sampling = known, sampling
+
+    def sample(
+        self,
+        num_samples: int,
+        temperature: float,
+        generator: torch.Generator,
+        callback: Callback | None = None,
+        own: bool = False,
+    ) -> Tensor:
+        """Joint labellings (nodes, num_samples) as class indices; known labels come back unchanged, unless the model's
+        `own` opinion on them is asked for."""
+        y = self.draw(num_samples, temperature, generator, callback)
+        if own:
+            return y.argmax(dim=-1)
+        return torch.where(self.known.mask, self.known.y.argmax(dim=-1), y.argmax(dim=-1))
+
+    def draw(
+        self, num_samples: int, temperature: float, generator: torch.Generator, callback: Callback | None = None
+    ) -> Tensor:
+        """Final y (nodes, num_samples, classes) of the model's own making, known nodes included."""
+        noise, known = Noise(temperature, generator), self.known
+        share = 0.0 if self.sampling.adopt == "auto" else self.sampling.adopt
+        if share == 0:
+            return self.run(known, num_samples, noise, callback)
+        y, confidence = self.confident_run(known, num_samples, noise, callback)
+        for _ in range(MAX_ROUNDS):
+            if bool(known.mask.all()):
+                break
+            known = adopt(known, y, confidence, share)
+            run, confidence = self.confident_run(known, num_samples, noise, callback)
+            adopted = known.mask & ~self.known.mask
+            y = torch.where(adopted.unsqueeze(-1), known.y, run)
+        return y
+
+    def confident_run(
+        self, known: Known, num_samples: int, noise: Noise, callback: Callback | None
+    ) -> tuple[Tensor, Tensor]:
+        """One reverse process: the last y, and the share of it during which each node was settled on one class.
+
+        What is near to known labels settles early, what is far settles late and by chance; the last y does not show it.
+        """
+        estimates, count = torch.zeros(()), 0
+
+        def record(t: int, y_t: Tensor, estimate: Estimate) -> None:
+            nonlocal estimates, count
+            estimates, count = estimates + estimate.y0.clamp(0, 1), count + 1
+            if callback is not None:
+                callback(t, y_t, estimate)
+
+        y = self.run(known, num_samples, noise, record)
+        return y, estimates.amax(dim=-1) / count
+
+    def run(self, known: Known, num_samples: int, noise: Noise, callback: Callback | None) -> Tensor:
+        """One reverse process, and its last y."""
+        shown = known if self.denoiser.shows_known else None
+        pull = self.pull(known)
+
+        def denoise(y_t: Tensor, t: int) -> Estimate:
+            return self.estimate(y_t, t, shown, None if pull is None else pull.watch())
+
+        step, like = self.step(known, pull), self.context.encoded
+        shape = (known.y.shape[0], num_samples, known.y.shape[-1])
+        needs_autograd = isinstance(step, Guided) and pull is None
+        # about a tenth faster than no_grad, but what comes out of it must be copied before training may touch it
+        with torch.no_grad() if needs_autograd else torch.inference_mode():
+            y = reverse(denoise, step, shape, noise, like, self.steps, callback)
+        return y.clone()
+
+    def estimate(self, y_t: Tensor, t: Tensor | int, shown: Known | None, watch: Watch | None = None) -> Estimate:
+        output = self.denoiser(self.objective.present(y_t, t), t, self.context, shown, watch=watch)
+        return self.objective.estimate(output, y_t, t)
+
+    def eps(self, y_t: Tensor, t: Tensor) -> Tensor:
+        """The noise in y_t, with no label shown: what the bound on p_theta(y | G) asks for."""
+        return self.estimate(y_t, t, None).eps
+
+    def step(self, known: Known, pull: Pull | None) -> Step:
+        blank = self.objective.process == "blank"
+        step = STEPS["independent" if blank else self.sampling.method](self.objective.schedule)
+        if self.denoiser.shows_known or not bool(known.mask.any()):
+            return step
+        return Guided(step, known, self.sampling.guidance, pull)
+
+    def pull(self, known: Known) -> Pull | None:
+        """The gradient of guidance, where the network knows a shorter way to it than autograd."""
+        if not self.denoiser.goes_back or self.sampling.guidance.strength == 0 or not bool(known.mask.any()):
+            return None
+        return Pull(self.denoiser, self.objective, self.context.graph, known)
+
+    @property
+    def steps(self) -> int | None:
+        return 1 if self.objective.process == "blank" else self.sampling.steps
+
+
+def adopt(known: Known, y: Tensor, confidence: Tensor, share: float) -> Known:
+    """Known labels, and in each sample the labels of the most confident `share` of its other nodes.
+
+    Of those, only nodes nearer to the most confident one than to the median are taken: where few nodes stand out, the
+    rest of the share would be adopted by chance.
+    """
+    mask = known.mask.expand(y.shape[:2])
+    unknown = confidence.masked_fill(mask, torch.nan)
+    top, median = unknown.nan_to_num(-torch.inf).amax(dim=0), unknown.nanmedian(dim=0).values
+    rank = unknown.nan_to_num(-torch.inf).argsort(dim=0, descending=True).argsort(dim=0)
+    among_first = rank < (share * (~mask).sum(dim=0)).ceil()
+    chosen = ~mask & among_first & (confidence >= (top + median) / 2)
+    one_hot = torch.nn.functional.one_hot(y.argmax(dim=-1), y.shape[-1]).to(y.dtype)
+    return Known(mask | chosen, torch.where(chosen.unsqueeze(-1), one_hot, known.y))

@@ -1,0 +1,1 @@
+"""Experiments that vary one choice of the method."""

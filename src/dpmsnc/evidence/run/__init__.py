@@ -1,0 +1,1 @@
+"""Runs of experiments: what is run, where, and how it is stored."""

@@ -1,0 +1,1 @@
+"""Searches for settings on validation labels, and the files they write."""

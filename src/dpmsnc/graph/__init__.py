@@ -1,0 +1,5 @@
+"""Graphs: nodes, edges, features and known labels; reading, cleaning, splitting and describing them."""
+
+from dpmsnc.graph.graph import UNKNOWN, Graph
+
+__all__ = ["UNKNOWN", "Graph"]

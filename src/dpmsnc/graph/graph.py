@@ -1,0 +1,303 @@
+"""A graph with partly known node labels.
+
+`Graph` holds nodes, undirected edges, features, classes and known labels, and nothing about models. Labels are integers
+into `classes`, with -1 (`UNKNOWN`) where no label is known: no masks are needed to say which nodes are labelled.
+Reading what users bring is the work of `dpmsnc.graph.readers`, checking it that of `dpmsnc.graph.clean`; the
+constructors here only name them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpmsnc.errors import InputError
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+    from dpmsnc.graph.summary import Summary
+
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Nodes, undirected edges, features and partly known labels.
+
+    Build one with `Graph.build` (arrays) or with the readers of `dpmsnc.graph.readers` behind `Graph.from_tables`,
+    `Graph.from_networkx`, `Graph.from_pyg`, `Graph.from_scipy` and `Graph.from_npz`.
+
+    Example:
+        >>> graph = Graph.build([(0, 1), (1, 2)], num_nodes=3, y=["red", None, "blue"])
+        >>> graph.classes, graph.y.tolist(), graph.num_edges
+        (('blue', 'red'), [1, -1, 0], 2)
+    """
+
+    num_nodes: int
+    edge_index: NDArray[np.int64]
+    """2 x E, every undirected edge once (i < j), without self-loops or duplicates."""
+    x: sp.csr_array | NDArray[np.float32] | None
+    """Node features N x F, sparse or dense; None where the graph has none."""
+    y: NDArray[np.int64]
+    """Known label of each node as an index into `classes`; -1 where unknown."""
+    classes: tuple[Any, ...]
+    ids: NDArray[Any]
+    """The user's name of each node, unique."""
+    notes: tuple[str, ...] = ()
+    """What was changed on the way in (self-loops dropped, directions ignored, ...)."""
+    _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def build(
+        cls,
+        edges: Any,
+        *,
+        num_nodes: int | None = None,
+        x: Any = None,
+        y: Any = None,
+        classes: Sequence[Any] | None = None,
+        ids: Sequence[Any] | NDArray[Any] | None = None,
+    ) -> Graph:
+        """A graph from arrays or plain Python sequences.
+
+        Args:
+            edges: A sequence of pairs (E x 2), or an array. An array with two rows is 2 x E, so a 2 x 2 array is read
+                as two rows, sources above targets; any other array with two columns is E x 2. Entries are node ids.
+                Without `ids`, integers are positions 0..N-1. Integers are positions too when no id is an integer.
+            num_nodes: Number of nodes, where neither `ids`, `x`, `y` nor the largest position says it.
+            x: Features N x F, dense or scipy sparse.
+            y: One label per node: any hashable, unknown where None, NaN, pandas' NA or blank. Where all labels are
+                whole numbers, -1 is unknown too, unless `classes` lists it.
+            classes: Class names in the order wanted; the sorted labels otherwise. Integer labels are positions in
+                `classes` when no class is an integer.
+            ids: The name of each node, in the order of the rows of `x` and `y`. By default 0..N-1, or, where edges
+                name nodes by something else, those names in order of appearance.
+
+        Example:
+            >>> Graph.build([("a", "b"), ("b", "a"), ("b", "b")]).notes
+            ('1 self-loop removed',)
+        """
+        from dpmsnc.graph import clean
+
+        sources, targets = clean.endpoints(edges)
+        names = clean.node_ids(ids, num_nodes, x, y, sources, targets)
+        edge_index, notes = clean.simple_edges(clean.edge_positions(sources, targets, names), len(names))
+        labels, class_names = clean.clean_labels(y, len(names), classes)
+        graph = cls(len(names), edge_index, clean.clean_features(x, names), labels, class_names, names)
+        return replace(graph, notes=(*notes, *clean.connectivity_notes(graph)))
+
+    @classmethod
+    def from_tables(
+        cls,
+        edges: Any,
+        nodes: Any = None,
+        *,
+        id: str | None = None,
+        label: str | None = None,
+        source: str | None = None,
+        target: str | None = None,
+        features: Sequence[str] | None = None,
+    ) -> Graph:
+        """A graph from an edge table and a node table: CSV, TSV or Parquet files, or pandas DataFrames.
+
+        Args:
+            edges: One row per edge; its ends are the columns `source` and `target`, by default the first two.
+            nodes: One row per node, in any order. None: the nodes are those the edges mention.
+            id: Column of `nodes` with the node ids, by default the first. Text files keep ids as written ("007").
+            label: Column of `nodes` with the class names, blank where unknown. None: every label is unknown.
+            source: Column of `edges`.
+            target: Column of `edges`.
+            features: Numeric columns of `nodes`; by default every numeric column left over.
+        """
+        from dpmsnc.graph import readers
+
+        return readers.read_tables(edges, nodes, id=id, label=label, source=source, target=target, features=features)
+
+    @classmethod
+    def from_networkx(
+        cls, graph: Any, label: str | None = "label", features: str | Sequence[str] | None = None
+    ) -> Graph:
+        """A graph from NetworkX; nodes that lack the attribute `label` are unlabelled.
+
+        Args:
+            graph: Any NetworkX graph; directions, parallel edges and weights are ignored.
+            label: Node attribute that holds the class, or None.
+            features: One or several node attributes, each a number or a vector; None for no features.
+        """
+        from dpmsnc.graph import readers
+
+        return readers.read_networkx(graph, label, features)
+
+    @classmethod
+    def from_pyg(cls, data: Any) -> Graph:
+        """A graph from a PyTorch Geometric `Data` with `edge_index`, `x` and `y` (-1 or NaN where unknown)."""
+        from dpmsnc.graph import readers
+
+        return readers.read_pyg(data)
+
+    @classmethod
+    def from_scipy(
+        cls,
+        adjacency: Any,
+        x: Any = None,
+        y: Any = None,
+        *,
+        classes: Sequence[Any] | None = None,
+        ids: Sequence[Any] | NDArray[Any] | None = None,
+    ) -> Graph:
+        """A graph from an N x N adjacency matrix whose non-zero entries are edges; the rest as in `build`."""
+        from dpmsnc.graph import readers
+
+        return readers.read_scipy(adjacency, x, y, classes, ids)
+
+    @classmethod
+    def from_npz(cls, path: str | PathLike[str]) -> Graph:
+        """A graph from an .npz file, written by `to_npz` or in the format of docs/data.md; never unpickles."""
+        from dpmsnc.graph import readers
+
+        return readers.load_npz(path)
+
+    def to_npz(self, path: str | PathLike[str]) -> None:
+        """Write the graph to an .npz file at exactly `path`, all or nothing; ids and classes must be plain values."""
+        from dpmsnc.graph import readers
+
+        readers.save_npz(self, path)
+
+    @property
+    def num_edges(self) -> int:
+        return int(self.edge_index.shape[1])
+
+    @property
+    def num_features(self) -> int:
+        return 0 if self.x is None else int(self.x.shape[1])
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.classes)
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Mask of the nodes whose label is known."""
+        return self.y != UNKNOWN
+
+    @cached_property
+    def adjacency(self) -> sp.csr_array:
+        """Symmetric 0/1 adjacency matrix without self-loops."""
+        import scipy.sparse as sp
+
+        i, j = self.edge_index
+        ones = np.ones(2 * self.num_edges, dtype=np.float32)
+        coordinates = (np.concatenate([i, j]), np.concatenate([j, i]))
+        return sp.csr_array((ones, coordinates), shape=(self.num_nodes, self.num_nodes))
+
+    def cached(self, key: str, build: Callable[[], Any]) -> Any:
+        """What `build()` returned the first time, for operators that are normalised once and used by many."""
+        if key not in self._cache:
+            self._cache[key] = build()
+        return self._cache[key]
+
+    def with_labels(self, y: NDArray[np.int64]) -> Graph:
+        """The same graph with other known labels (indices into `classes`, -1 where unknown)."""
+        if y.shape != (self.num_nodes,):
+            raise InputError(f"expected one label per node, {self.num_nodes} in all, got an array of shape {y.shape}")
+        labelled = replace(self, y=np.asarray(y, dtype=np.int64))
+        object.__setattr__(labelled, "_cache", self._cache)  # shared: nothing in it depends on labels
+        return labelled
+
+    def index(self, ids: Iterable[Any]) -> NDArray[np.int64]:
+        """Positions of the nodes called `ids`.
+
+        Example:
+            >>> Graph.build([("a", "b"), ("b", "c")]).index(["c", "a"]).tolist()
+            [2, 0]
+        """
+        positions = self.cached("positions", lambda: {name: k for k, name in enumerate(self.ids.tolist())})
+        wanted = [ids] if isinstance(ids, str) else list(ids)
+        for name in wanted:
+            if name not in positions:
+                as_text = f" (ids here are text: did you mean {str(name)!r}?)" if str(name) in positions else ""
+                raise InputError(f"the graph has no node {name!r}{as_text}; its ids are listed in graph.ids")
+        return np.array([positions[name] for name in wanted], dtype=np.int64)
+
+    def encode(self, labels: Any) -> NDArray[np.int64]:
+        """Class names to indices into `classes`; -1 where a label is missing."""
+        from dpmsnc.graph.clean import encode_labels, label_values
+
+        return encode_labels(label_values(labels, self.classes), self.classes)
+
+    def decode(self, indices: ArrayLike) -> NDArray[np.object_]:
+        """Indices into `classes` to class names, in the same shape; None where the index is -1."""
+        names = np.empty(self.num_classes + 1, dtype=object)
+        names[: self.num_classes] = np.fromiter(self.classes, dtype=object, count=self.num_classes)
+        indices = np.asarray(indices, dtype=np.int64)
+        if indices.size and not (indices.min() >= UNKNOWN and indices.max() < self.num_classes):
+            raise InputError(f"class indices run from 0 to {self.num_classes - 1}, with {UNKNOWN} for unknown")
+        return np.asarray(names[indices], dtype=object)
+
+    def reveal(self, known: Any) -> Graph:
+        """The same graph with more labels known; a label given here replaces the one the graph had.
+
+        Args:
+            known: A mapping or pandas Series from node ids to class names, or one label per node with missing entries.
+
+        Example:
+            >>> graph = Graph.build([("a", "b"), ("b", "c")], ids=["a", "b", "c"], y=["red", "blue", None])
+            >>> graph.reveal({"c": "red"}).y.tolist()
+            [1, 0, 1]
+        """
+        y = self.y.copy()
+        if hasattr(known, "items"):
+            pairs = list(known.items())
+            positions = self.index([name for name, _ in pairs])
+            if len(np.unique(positions)) < len(positions):
+                raise InputError("a node is listed twice in the labels to reveal; keep one row per node id")
+            labels = self.encode([label for _, label in pairs])
+        else:
+            positions, labels = np.arange(self.num_nodes), self.encode(known)
+            if len(labels) != self.num_nodes:
+                raise InputError(
+                    f"expected one label per node, {self.num_nodes} in all, got {len(labels)}; "
+                    "to reveal a few, pass a dictionary from node id to class"
+                )
+        given = labels != UNKNOWN
+        y[positions[given]] = labels[given]
+        return self.with_labels(y)
+
+    def check_trainable(self) -> None:
+        """Raise `InputError` unless labels of at least two classes are known."""
+        present = np.unique(self.y[self.known])
+        if not len(present):
+            raise InputError(
+                "no node has a known label, so there is nothing to learn from; name the label column or attribute, "
+                "or add labels with graph.reveal"
+            )
+        if len(present) == 1:
+            raise InputError(
+                f"every known label is {self.classes[present[0]]!r}; label at least one node of another class "
+                "(if -1 is one of your classes, list it in classes=, since -1 otherwise means unknown)"
+            )
+
+    def summary(self, hidden_channels: int = 64, num_layers: int = 2, draws: int = 4) -> Summary:
+        """Sizes, label counts, homophily, components and the memory a fit of this size needs; made to be printed."""
+        from dpmsnc.graph.summary import summarise
+
+        return summarise(self, hidden_channels, num_layers, draws)
+
+    @property
+    def connectivity(self) -> tuple[int, int]:
+        """Number of connected components, and how many of them are single nodes without an edge."""
+
+        def count() -> tuple[int, int]:
+            from scipy.sparse.csgraph import connected_components
+
+            components = connected_components(self.adjacency, directed=False, return_labels=False)
+            return int(components), int((np.diff(self.adjacency.indptr) == 0).sum())
+
+        return self.cached("connectivity", count)

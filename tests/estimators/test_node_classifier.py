@@ -1,0 +1,345 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from clusters import clusters
+from dpmsnc import Graph, InputError, NodeClassifier, Sampling, Schedule, Training
+from dpmsnc.baselines import GNN, PTA, LabelPropagation, MaskedLabels
+from dpmsnc.baselines.scaled_pta import ScaledPTA
+from dpmsnc.baselines.start import make_start
+from dpmsnc.data.grids import cyclic_grid, grid_localized, grid_scattered
+from dpmsnc.diffusion.posterior import Posterior
+
+QUICK = Training(steps=30, refresh_every=10, start_refreshes=2, evaluate_every=10)
+TASK = grid_scattered(columns=20, seed=0)
+
+
+def quick(**arguments):
+    defaults = {"hidden_channels": 8, "training": QUICK, "sampling": Sampling(steps=5), "schedule": Schedule(10)}
+    return NodeClassifier(**(defaults | arguments))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return quick().fit(TASK.graph, validation=TASK.validation)
+
+
+def test_known_labels_come_back_unchanged(fitted):
+    known = TASK.graph.known
+    names = TASK.graph.decode(TASK.graph.y)
+    assert (fitted.predict()[known] == names[known]).all()
+    assert (fitted.sample(4)[:, known] == names[known]).all()
+    proba = fitted.predict_proba()
+    assert proba[known].max(axis=1) == pytest.approx(1) and proba.sum(axis=1) == pytest.approx(1)
+
+
+def test_benchmark_rule_conditions_on_training_labels_only(fitted):
+    labels = fitted._conditioned(None, "train")
+    assert (labels != -1).sum() == TASK.train.sum() and (labels[~TASK.train] == -1).all()
+
+
+def test_revealed_labels_are_conditioned_on_without_a_refit(fitted):
+    node = int(np.flatnonzero(TASK.test)[0])
+    before = fitted.predict(condition_on="train")[node]
+    other = next(name for name in fitted.classes_ if name != before)
+    weights = [value.clone() for value in fitted.denoiser_.parameters()]
+    after = fitted.predict(known={TASK.graph.ids[node]: other}, condition_on="train")
+    assert after[node] == other
+    assert all(torch.equal(a, b) for a, b in zip(weights, fitted.denoiser_.parameters(), strict=True))
+
+
+def test_a_revealed_label_overrides_the_one_given(fitted):
+    node = int(np.flatnonzero(TASK.train)[0])
+    given = fitted.predict(condition_on="train")[node]
+    wrong = next(name for name in fitted.classes_ if name != given)
+    assert fitted.predict(known={TASK.graph.ids[node]: wrong})[node] == wrong
+
+
+def test_own_opinion_is_the_networks_also_where_labels_are_given(fitted, monkeypatch):
+    monkeypatch.setattr(Posterior, "draw", lambda self, *_: torch.eye(2)[torch.zeros(40, 1, dtype=torch.long)])
+    assert (fitted.predict(own=True) == fitted.classes_[0]).all()
+    assert (fitted.predict() == fitted.classes_[1]).any()
+
+
+def test_same_seed_same_samples(fitted):
+    assert (fitted.sample(5, seed=1) == fitted.sample(5, seed=1)).all()
+    assert (fitted.sample(5, seed=1) != fitted.sample(5, seed=2)).any()
+    again = quick().fit(TASK.graph, validation=TASK.validation)
+    assert (again.sample(5, seed=1) == fitted.sample(5, seed=1)).all()
+
+
+@pytest.mark.parametrize("conditioning", ["amortised", "guided"])
+def test_permuting_nodes_permutes_the_answer(conditioning):
+    clf = quick(conditioning=conditioning).fit(TASK.graph, validation=TASK.validation)
+    answer = clf.predict()
+    order = np.random.default_rng(0).permutation(40)
+    place = np.argsort(order)  # old node i stands at place[i]
+    old = TASK.graph
+    clf.graph_ = Graph.build(
+        place[old.edge_index], num_nodes=40, y=old.y[order], classes=old.classes, ids=old.ids[order]
+    )
+    assert (clf.predict() == answer[order]).all()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the device is there")
+def test_a_model_fitted_on_a_device_that_is_not_here_can_be_asked(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    path = tmp_path / "model" / "model.json"
+    description = json.loads(path.read_text())
+    description["config"]["device"] = "cuda"
+    path.write_text(json.dumps(description))
+    with pytest.warns(UserWarning, match="fitted on 'cuda'"):
+        loaded = NodeClassifier.load(tmp_path / "model")
+    assert (loaded.predict() == fitted.predict()).all()
+
+
+def test_saved_and_loaded_gives_identical_samples(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    assert (loaded.sample(6, seed=3) == fitted.sample(6, seed=3)).all()
+    assert (loaded.predict(condition_on="train") == fitted.predict(condition_on="train")).all()
+    assert loaded.config() == fitted.config() and loaded.history_ == fitted.history_
+    assert {file.name for file in (tmp_path / "model").iterdir()} == {"model.json", "weights.safetensors", "graph.npz"}
+    fitted.save(tmp_path / "model")  # replaces the folder
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
+
+
+@pytest.mark.parametrize(
+    "start",
+    ["pta", "gnn", "grand", "g3nn", "lp", "uniform", ("grand", {"num_layers": 2}), LabelPropagation()],
+    ids=["pta", "gnn", "grand", "g3nn", "lp", "uniform", "with settings", "object"],
+)
+def test_any_start_fills_the_first_buffer(start):
+    clf = quick(start=start, training=Training(steps=10, evaluate_every=10)).fit(TASK.graph, validation=0.3)
+    assert clf.predict().shape == (40,)
+
+
+def test_a_start_with_settings_is_saved_with_the_model(tmp_path):
+    clf = quick(start=("lp", {"num_layers": 3})).fit(TASK.graph, validation=0.3)
+    clf.save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    assert make_start(loaded).num_layers == 3
+    for wrong in (("lp", {"layers": 3}), ("pta", {"seed": 1})):
+        with pytest.raises(InputError, match="does not take the settings"):
+            quick(start=wrong).fit(TASK.graph)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_default_start_chooses_how_features_are_scaled_by_validation_labels(seed):
+    task = clusters(seed=seed)
+    starts = ScaledPTA(), *(PTA(scaling=scaling) for scaling in ("unit", "rows", "binary"))
+    chosen, *answers = [start.fit(task.graph, validation=task.validation).predict_proba() for start in starts]
+    scores = [(task.graph.y == proba.argmax(axis=1))[task.validation].mean() for proba in answers]
+    assert not np.array_equal(*answers[:2])
+    assert np.array_equal(chosen, answers[np.argmax(scores)])
+    short = ScaledPTA(settings={"max_epochs": 3}).fit(task.graph, validation=task.validation).predict_proba()
+    assert not np.array_equal(short, chosen)
+    unvalidated = [start.fit(task.graph).predict_proba() for start in starts[:2]]
+    assert np.array_equal(*unvalidated)
+
+
+def test_a_start_without_the_verbs_is_refused():
+    with pytest.raises(InputError, match="predict_proba"):
+        quick(start=42).fit(TASK.graph)
+
+
+def test_every_label_may_be_trained_on_without_validation():
+    clf = quick().fit(TASK.graph, validation=None)
+    assert clf.train_.sum() == TASK.graph.known.sum() and clf.best_step_ == QUICK.steps
+
+
+def test_nothing_to_learn_from_is_said():
+    with pytest.raises(InputError):
+        quick().fit(TASK.graph.with_labels(np.full(40, -1)))
+    with pytest.raises(InputError, match="not fitted"):
+        NodeClassifier().predict()
+
+
+def test_lower_bound_has_all_its_terms_and_repeats(fitted):
+    bound = fitted.lower_bound(num_draws=8)
+    assert bound.total == pytest.approx(bound.prior + bound.steps + bound.reconstruction + bound.entropy)
+    assert bound.prior < 0 and bound.steps < 0 and bound.entropy >= 0
+    assert fitted.lower_bound(num_draws=8) == bound
+
+
+@pytest.mark.parametrize(
+    ("setting", "steps", "refreshes", "every"),
+    [
+        ("synthetic", 100, 10, 30),
+        ("homophilic", 80, 20, 100),
+        ("heterophilic", 80, 100, 100),
+        ("inductive", 80, 20, 100),
+    ],
+)
+def test_paper_preset_resolves_per_setting(setting, steps, refreshes, every):
+    clf = NodeClassifier.from_preset("paper", setting)
+    assert clf.schedule.num_steps == steps
+    assert (clf.training.start_refreshes, clf.training.refresh_every) == (refreshes, every)
+    assert (clf.training.buffer_size, clf.training.samples_per_refresh) == (50, 5)
+    assert (clf.conditioning, clf.parameterisation, clf.sampling.method) == ("guided", "epsilon", "ancestral")
+    assert clf.dropout == (0.0 if setting == "synthetic" else 0.5)
+    assert NodeClassifier.from_preset("paper", setting, seed=7).seed == 7
+    with pytest.raises(InputError, match="paper"):
+        NodeClassifier.from_preset("article", setting)
+
+
+@pytest.mark.parametrize("backbone", ["gcn", "gat", "gcnii", "sage", "gin"])
+def test_every_backbone_fits(backbone):
+    clf = quick(backbone=backbone, training=Training(steps=4, evaluate_every=2)).fit(TASK.graph, validation=0.3)
+    assert clf.predict().shape == (40,)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_gpu_and_cpu_predict_alike(fitted):
+    on_gpu = quick(device="cuda").fit(TASK.graph, validation=TASK.validation)
+    assert (on_gpu.predict() == fitted.predict()).mean() > 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [grid_scattered, grid_localized])
+def test_defaults_solve_both_grids_and_stay_there(make):
+    task = make(columns=100, seed=3)
+    clf = NodeClassifier(training=Training(steps=600)).fit(task.graph, validation=task.validation)
+    predicted = task.graph.encode(clf.predict(condition_on="train"))
+    assert (predicted == task.truth)[task.test].mean() >= 0.99
+    curve = np.array(clf.history_.validation_accuracy)
+    settled = curve[np.argmax(curve >= curve.max() - 0.01) :]
+    assert settled.min() >= curve.max() - 0.03
+
+
+@pytest.mark.slow
+def test_the_same_code_learns_a_rule_of_three_classes():
+    task = grid_scattered(columns=600, seed=0, rule="three")
+    clf = NodeClassifier(dropout=0, training=Training(steps=800)).fit(task.graph, validation=task.validation)
+    predicted = task.graph.encode(clf.predict(condition_on="train"))
+    assert (predicted == task.truth)[task.test].mean() >= 0.97
+
+
+@pytest.mark.slow
+def test_masked_labels_is_the_same_estimator_without_diffusion():
+    task = grid_scattered(columns=100, seed=0)
+    clf = MaskedLabels(training=Training(steps=1000)).fit(task.graph, validation=task.validation)
+    predicted = task.graph.encode(clf.predict(condition_on="train"))
+    assert (predicted == task.truth)[task.test].mean() >= 0.8
+
+
+def test_without_validation_the_description_is_json_and_says_nan_again(tmp_path):
+    clf = quick(training=replace(QUICK, steps=10, clip=float("inf"))).fit(TASK.graph, validation=None)
+    clf.save(tmp_path / "model")
+    json.loads((tmp_path / "model" / "model.json").read_text(), parse_constant=pytest.fail)
+    loaded = NodeClassifier.load(tmp_path / "model")
+    assert np.isnan(loaded.best_accuracy_) and np.isnan(loaded.history_.validation_accuracy).all()
+    assert loaded.config() == clf.config() and loaded.training.clip == float("inf")
+
+
+def test_saving_never_replaces_anything_but_a_model(fitted, tmp_path, monkeypatch):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "thesis.tex").write_text("years of work")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    for folder, message in [(tmp_path / "thesis", "thesis.tex"), (".", "in use"), (tmp_path, "in use")]:
+        with pytest.raises(InputError, match=message):
+            fitted.save(folder)
+    assert (tmp_path / "thesis" / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_link_to_a_folder_stays_a_link(fitted, tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "model").symlink_to(tmp_path / "disk")
+    fitted.save(tmp_path / "model")
+    assert (tmp_path / "model").is_symlink()
+    assert (NodeClassifier.load(tmp_path / "model").predict() == fitted.predict()).all()
+
+
+def test_a_model_without_diffusion_is_not_taken_for_one_with_it(tmp_path):
+    masked = MaskedLabels(hidden_channels=8, training=QUICK, schedule=Schedule(10), sampling=Sampling(steps=5))
+    masked.fit(TASK.graph, validation=TASK.validation).save(tmp_path / "model")
+    assert (MaskedLabels.load(tmp_path / "model").predict() == masked.predict()).all()
+    with pytest.raises(InputError, match="another kind"):
+        NodeClassifier.load(tmp_path / "model")
+
+
+def test_a_classifier_as_start_does_not_hand_over_validation_labels():
+    start = quick(start="uniform")
+    probabilities = quick(start=start)._start(TASK.graph, TASK.validation)
+    assert (probabilities[TASK.validation] < 1).all() and (probabilities[TASK.train].max(axis=1) == 1).all()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: quick(backbone="transformer").fit(TASK.graph),
+        lambda: quick(conditioning="amortized").fit(TASK.graph),
+        lambda: quick(parameterisation="eps").fit(TASK.graph),
+        lambda: quick(num_layers=0).fit(TASK.graph),
+        lambda: quick(head_layers=0).fit(TASK.graph),
+        lambda: Schedule(kind="cos"),
+        lambda: Sampling(method="dim"),
+        lambda: Sampling(adopt="always"),
+        lambda: Training(unlabelled_weight="trust"),
+        lambda: Training(patience=0),
+        lambda: Training(hide_features=2),
+    ],
+)
+def test_misspelt_and_impossible_settings_are_refused(make):
+    with pytest.raises(InputError):
+        make()
+
+
+def test_a_misspelt_condition_is_not_taken_for_the_other(fitted):
+    with pytest.raises(InputError, match="known, train"):
+        fitted.predict(condition_on="training")
+
+
+def test_a_graph_without_a_question_is_refused():
+    with pytest.raises(InputError, match="nothing is left to predict"):
+        quick().fit(cyclic_grid(20), validation=None)
+
+
+def test_numbers_are_finite_and_whole_where_they_count(fitted):
+    for settings in ({"hidden_channels": 1.5}, {"num_layers": 2.0}, {"threads": 1.5}, {"seed": 1.5}, {"seed": True}):
+        with pytest.raises(InputError, match=f"{next(iter(settings))} must be .* a whole number"):
+            quick(**settings).fit(TASK.graph)
+    for seed in (2**70, -1):
+        with pytest.raises(InputError, match="seed must be at least 0 and at most"):
+            quick(seed=seed).fit(TASK.graph)
+        with pytest.raises(InputError, match="seed must be at least 0 and at most"):
+            fitted.sample(seed=seed)
+    wrong = {"steps": 1.5, "evaluate_every": 2.5, "learning_rate": np.inf, "unlabelled_weight": np.inf}
+    for name, value in wrong.items():
+        with pytest.raises(InputError, match=f"{name} must be"):
+            Training(**{name: value})
+    with pytest.raises(InputError, match="seed must be"):
+        PTA(seed=2**70).fit(TASK.graph)
+    with pytest.raises(InputError, match="num_samples must be"):
+        fitted.sample(2.5)
+
+
+def test_a_seed_from_numpy_is_a_seed(fitted, tmp_path):
+    assert (fitted.sample(2, seed=np.int64(3)) == fitted.sample(2, seed=3)).all()
+    clf = quick(seed=np.int64(3)).fit(TASK.graph)
+    assert (clf.predict_proba() == quick(seed=3).fit(TASK.graph).predict_proba()).all()
+    clf.save(tmp_path / "model")
+    assert NodeClassifier.load(tmp_path / "model").seed == 3
+    assert (GNN(epochs=3, seed=np.int64(3)).fit(TASK.graph).predict_proba() >= 0).all()
+
+
+def test_no_samples_are_refused_in_words(fitted):
+    with pytest.raises(InputError, match="at least 1"):
+        fitted.sample(0)
+
+
+def test_what_cannot_be_asked_is_refused(fitted, tmp_path):
+    for temperature in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(InputError, match="temperature must be at least 0"):
+            fitted.sample(temperature=temperature)
+    fitted.save(tmp_path / "model")
+    with pytest.raises(InputError, match="fit again"), NodeClassifier.load(tmp_path / "model").using_last():
+        pass
+    with pytest.raises(InputError, match="other data or settings"):
+        quick().fit(TASK.graph, checkpoint=tmp_path / "model" / "weights.safetensors", resume=True)
+    with pytest.raises(InputError, match="no noise to predict"):
+        MaskedLabels(parameterisation="epsilon").fit(TASK.graph)

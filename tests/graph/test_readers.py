@@ -1,0 +1,321 @@
+import gzip
+import os
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data
+
+from dpmsnc.cli.answer_tables import in_graph, read_labels
+from dpmsnc.errors import InputError
+from dpmsnc.graph import Graph
+
+
+@pytest.fixture
+def tables():
+    nodes = pd.DataFrame(
+        {
+            "paper": ["010", "007", "7", "NA"],
+            "year": [2001, 2002, 2003, 2004],
+            "topic": ["AI", "", "NA", "AI"],
+            "title": ["w", "x", "y", "z"],
+            "cites": [0.5, 1.5, 2.5, 3.5],
+        }
+    )
+    edges = pd.DataFrame({"from": ["007", "7", "NA"], "to": ["7", "010", "7"]})
+    return edges, nodes
+
+
+def write(frame: pd.DataFrame, path: Path) -> Path:
+    if path.suffix == ".parquet":
+        frame.to_parquet(path, index=False)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+    return path
+
+
+def same(a: Graph, b: Graph) -> bool:
+    dense = [None if g.x is None else g.x.toarray() if sp.issparse(g.x) else g.x for g in (a, b)]
+    return (
+        a.ids.tolist() == b.ids.tolist()
+        and a.classes == b.classes
+        and a.y.tolist() == b.y.tolist()
+        and a.edge_index.tolist() == b.edge_index.tolist()
+        and type(a.x) is type(b.x)
+        and (dense[0] is None or (dense[0] == dense[1]).all())
+    )
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "frame"])
+def test_tables_keep_ids_and_class_names_and_read_blank_labels_as_unknown(tables, tmp_path, kind):
+    edges, nodes = tables
+    if kind != "frame":
+        edges, nodes = write(edges, tmp_path / f"edges.{kind}"), write(nodes, tmp_path / f"nodes.{kind}")
+    graph = Graph.from_tables(edges, nodes, id="paper", label="topic")
+    assert graph.ids.tolist() == ["010", "007", "7", "NA"]
+    assert graph.classes == ("AI", "NA") and graph.decode(graph.y).tolist() == ["AI", None, "NA", "AI"]
+    assert graph.edge_index.T.tolist() == [[0, 2], [1, 2], [2, 3]]
+    assert graph.x.tolist() == [[2001, 0.5], [2002, 1.5], [2003, 2.5], [2004, 3.5]]
+    assert graph.notes == ("ignored node columns: 'title'",)
+
+
+def test_a_null_label_in_parquet_is_unknown_and_numbers_stay_numbers(tmp_path):
+    nodes = pd.DataFrame({"id": [5, 3, 9], "label": pd.array([2, None, 10], dtype="Int64")})
+    edges = write(pd.DataFrame({"a": [9, 5], "b": [3, 9]}), tmp_path / "edges.parquet")
+    graph = Graph.from_tables(edges, write(nodes, tmp_path / "nodes.parquet"), label="label")
+    assert graph.ids.tolist() == [5, 3, 9] and graph.edge_index.T.tolist() == [[0, 2], [1, 2]]
+    assert graph.classes == (2, 10) and graph.y.tolist() == [0, -1, 1]
+
+
+def test_whole_number_labels_of_a_csv_sort_as_numbers_and_minus_one_is_unknown(tmp_path):
+    (tmp_path / "nodes.csv").write_text("id,label\na,10\nb,2\nc,-1\nd,\n")
+    (tmp_path / "edges.csv").write_text("s,t\na,b\nb,c\nc,d\n")
+    graph = Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label")
+    assert graph.classes == (2, 10) and graph.y.tolist() == [1, 0, -1, -1]
+    (tmp_path / "nodes.csv").write_text("id,label\na,10.0\nb,2.0\nc,-1.0\nd,\n")  # by pandas, for the gap
+    same = Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label")
+    assert same.classes == (2, 10) and same.y.tolist() == [1, 0, -1, -1]
+    labels = read_labels(tmp_path / "nodes.csv", "known")
+    assert in_graph(labels, same) == {"a": 10, "b": 2}
+    for classes in ((-1, 2, 10), ("-1.0", "2.0", "10.0"), (-1.0, 2.0, 10.0)):  # however the classes came to be
+        graph = Graph.build(same.edge_index, ids=list("abcd"), y=[None] * 4, classes=classes)
+        assert in_graph(labels, graph) == dict(zip("abc", (classes[2], classes[1], classes[0])))
+    (tmp_path / "nodes.csv").write_text("id,label\na,10\nb,2\nc,nan\nd,NA\n")
+    graph = Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label")
+    assert graph.classes == (2, 10) and graph.y.tolist() == [1, 0, -1, -1]
+    assert read_labels(tmp_path / "nodes.csv", "known") == {"a": "10", "b": "2"}
+    (tmp_path / "nodes.csv").write_text("id,label\na,NA\nb,x\nc,\nd,\n")  # among words, a word
+    assert Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label").classes == ("NA", "x")
+    (tmp_path / "nodes.csv").write_text("id,label\na,10.5\nb,2.0\nc,\nd,\n")
+    assert Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label").classes == ("10.5", "2.0")
+    (tmp_path / "nodes.csv").write_text("id,label\na,010\nb,2\nc,\nd,\n")
+    assert Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label").classes == ("010", "2")
+
+
+def test_columns_without_a_name_are_the_first_that_nobody_named(tmp_path):
+    (tmp_path / "edges.csv").write_text("citing,cited,year\n007,b,1\nb,c,2\n")
+    (tmp_path / "nodes.csv").write_text("label,id\nx,007\ny,b\n,c\n")
+    for ends in ({}, {"source": "cited"}, {"target": "citing"}, {"source": "citing"}):
+        graph = Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", label="label", **ends)
+        assert graph.ids.tolist() == ["007", "b", "c"] and graph.edge_index.T.tolist() == [[0, 1], [1, 2]]
+        assert graph.classes == ("x", "y")
+    assert read_labels(tmp_path / "nodes.csv", "known", label="label") == {"007": "x", "b": "y"}
+    with pytest.raises(InputError, match="both the column 'cited'"):
+        Graph.from_tables(tmp_path / "edges.csv", source="cited", target="cited")
+
+
+def test_ids_match_across_a_text_file_and_a_typed_file(tmp_path):
+    (tmp_path / "edges.csv").write_text("s,t\n30,10\n")
+    nodes = write(pd.DataFrame({"id": [10, 20, 30]}), tmp_path / "nodes.parquet")
+    graph = Graph.from_tables(tmp_path / "edges.csv", nodes)
+    assert graph.ids.tolist() == [10, 20, 30] and graph.edge_index.T.tolist() == [[0, 2]]
+    (tmp_path / "nodes.csv").write_text("id\n10\n20\n30\n")
+    edges = write(pd.DataFrame({"s": [30], "t": [10]}), tmp_path / "edges.parquet")
+    graph = Graph.from_tables(edges, tmp_path / "nodes.csv")
+    assert graph.ids.tolist() == ["10", "20", "30"] and graph.edge_index.T.tolist() == [[0, 2]]
+
+
+def test_without_a_node_table_the_nodes_are_those_of_the_edges(tmp_path):
+    (tmp_path / "edges.csv").write_text("weight,u,v\n0.5,b,007\n0.7,007,a\n")
+    graph = Graph.from_tables(tmp_path / "edges.csv", source="u", target="v")
+    assert graph.ids.tolist() == ["b", "007", "a"] and graph.edge_index.T.tolist() == [[0, 1], [1, 2]]
+    assert "ignored edge columns: 'weight'" in graph.notes
+
+
+def test_spreadsheet_and_pandas_leftovers_are_no_features(tmp_path):
+    (tmp_path / "nodes.csv").write_bytes(b"\xef\xbb\xbfage,,id\n30,0,a\n40,1,b\n")
+    (tmp_path / "edges.csv").write_text("s,t\na,b\n")
+    graph = Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", id="id")
+    assert graph.x.tolist() == [[30], [40]]
+
+
+@pytest.mark.parametrize(
+    ("edges", "nodes", "options", "message"),
+    [
+        ("s,t\na,zz\n", "id\na\nb\n", {}, "names node 'zz'"),
+        ("s,t\na,b\n", "id\na\nb\na\n", {}, "'a' occurs more than once"),
+        ("s,t\na,\n", "id\na\n", {}, "row 0 of the edge table has no 't'"),
+        ("s,t\na,b\n", "id,age\na,1\nb,\n", {}, "feature 'age' of node 'b' is missing; fill"),
+        ("s,t\na,b\n", "id,age\na,1\nb,inf\n", {}, "column 0 of node 'b' is NaN or infinite"),
+        ("s,t\na,b\n", "id,age\na,x\nb,y\n", {"features": ["age"]}, "'age' is not numeric; encode"),
+        ("s,t\na,b\n", "id,age\na,1\nb,2\n", {"label": "topic"}, "no column 'topic'; its columns are 'id', 'age'"),
+        ("s\na\n", "id\na\n", {}, "too few"),
+        ("a,b\nb,c\n", "id\na\nb\nc\n", {}, "lack a header"),
+        ("s,t\n", "id\n", {}, "empty"),
+    ],
+)
+def test_tables_that_cannot_be_read_say_why(tmp_path, edges, nodes, options, message):
+    (tmp_path / "edges.csv").write_text(edges)
+    (tmp_path / "nodes.csv").write_text(nodes)
+    with pytest.raises(InputError, match=message):
+        Graph.from_tables(tmp_path / "edges.csv", tmp_path / "nodes.csv", **options)
+
+
+def test_files_that_are_not_tables_say_why(tmp_path):
+    with pytest.raises(InputError, match="there is no edge table"):
+        Graph.from_tables(tmp_path / "absent.csv")
+    (tmp_path / "edges.xlsx").write_text("")
+    with pytest.raises(InputError, match=r"use .csv, .tsv or .parquet"):
+        Graph.from_tables(tmp_path / "edges.xlsx")
+    (tmp_path / "broken.parquet").write_text("not parquet")
+    with pytest.raises(InputError, match="cannot read"):
+        Graph.from_tables(tmp_path / "broken.parquet")
+    with pytest.raises(InputError, match="node table; pass it"):
+        Graph.from_tables(pd.DataFrame({"s": ["a"], "t": ["b"]}), label="topic")
+
+
+def test_networkx_nodes_without_the_label_are_unknown():
+    source = nx.Graph([("b", "007"), ("007", "a")])
+    source.nodes["a"]["label"] = "x"
+    for k, node in enumerate(source.nodes):
+        source.nodes[node].update(size=k, place=[k, 2 * k])
+    graph = Graph.from_networkx(source, features=["size", "place"])
+    assert graph.ids.tolist() == ["b", "007", "a"] and graph.y.tolist() == [-1, -1, 0]
+    assert graph.x.tolist() == [[0, 0, 0], [1, 1, 2], [2, 2, 4]]
+    assert {tuple(sorted(graph.ids[list(e)])) for e in graph.edge_index.T} == {tuple(sorted(e)) for e in source.edges}
+
+
+def test_networkx_without_named_features_has_none():
+    assert Graph.from_networkx(nx.path_graph(3), features=[]).x is None
+    ages = nx.path_graph(3)
+    nx.set_node_attributes(ages, 30, "age")
+    assert Graph.from_networkx(ages, features=(name for name in ["age"])).x.tolist() == [[30]] * 3
+
+
+def test_networkx_kinds_of_graph_become_simple_with_notes():
+    directed = nx.DiGraph([(0, 1), (1, 0), (1, 2), (2, 2)])
+    graph = Graph.from_networkx(directed)
+    assert graph.num_edges == 2
+    assert "1 self-loop removed" in graph.notes
+    assert "directions ignored: 4 directed edges read as undirected" in graph.notes
+    assert "no node has the attribute 'label': every label is unknown" in graph.notes
+    assert "1 duplicate edge removed" in Graph.from_networkx(nx.MultiGraph([(0, 1), (0, 1)])).notes
+    assert Graph.from_networkx(nx.grid_2d_graph(2, 3), label=None).index([(1, 2)]).tolist() == [5]
+    with pytest.raises(InputError, match="node 0 has no attribute 'size'"):
+        Graph.from_networkx(directed, features="size")
+
+
+def test_pyg_data_comes_over_with_unknown_labels_and_its_masks_noted():
+    edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    data = Data(x=torch.eye(4), edge_index=edges, y=torch.tensor([[2.0], [float("nan")], [0.0], [2.0]]))
+    graph = Graph.from_pyg(data)
+    assert graph.num_nodes == 4 and graph.num_edges == 2
+    assert graph.classes == (0, 2) and graph.y.tolist() == [1, -1, 0, 1]
+    assert not any("direction" in note for note in graph.notes)
+    data.y, data.train_mask = torch.tensor([2, -1, 0, 2]), torch.ones(4, dtype=torch.bool)
+    again = Graph.from_pyg(data)
+    assert same(graph, again) and any(note.startswith("train_mask ignored") for note in again.notes)
+
+
+def test_pyg_directed_edges_and_sparse_features():
+    x = torch.tensor([[0.0, 2.0], [1.0, 0.0]])
+    data = Data(x=x.to_sparse_csr(), edge_index=torch.tensor([[1], [0]]), num_nodes=2)
+    graph = Graph.from_pyg(data)
+    assert sp.issparse(graph.x) and graph.x.toarray().tolist() == x.tolist()
+    assert graph.notes == ("directions ignored: 1 edge listed in one direction",)
+    with pytest.raises(InputError, match="edge_index"):
+        Graph.from_pyg(Data(x=x))
+
+
+def test_scipy_non_zero_entries_are_edges():
+    matrix = sp.coo_array(([1.0, 2.0, 0.0, 3.0], ([0, 1, 0, 2], [1, 0, 2, 2])), shape=(3, 3))
+    graph = Graph.from_scipy(matrix, y=["a", "b", None], ids=[2, 0, 1])
+    assert graph.ids.tolist() == [2, 0, 1] and graph.edge_index.T.tolist() == [[0, 1]]
+    assert any(note.startswith("edge weights ignored") for note in graph.notes)
+    assert same(Graph.from_scipy(graph.adjacency, y=["a", "b", None], ids=graph.ids), graph)
+    with pytest.raises(InputError, match="square"):
+        Graph.from_scipy(sp.coo_array((2, 3)))
+    with pytest.raises(InputError, match="one id per row"):
+        Graph.from_scipy(matrix, ids=["a"])
+
+
+@pytest.mark.parametrize("ids", [["007", "7", "é"], [2, 0, 1]])
+@pytest.mark.parametrize("x", [None, np.eye(3), sp.eye_array(3)], ids=["none", "dense", "sparse"])
+@pytest.mark.parametrize("y", [["b", None, "a"], [5, None, 3], None], ids=["text", "numbers", "unlabelled"])
+def test_npz_gives_back_what_was_written(tmp_path, ids, x, y):
+    graph = Graph.build([(ids[0], ids[1]), (ids[2], ids[1])], ids=ids, x=x, y=y)
+    graph.to_npz(tmp_path / "graph.npz")
+    assert same(Graph.from_npz(tmp_path / "graph.npz"), graph)
+
+
+def test_npz_keeps_classes_no_node_has(tmp_path):
+    Graph.build([(0, 1)], y=[None, "b"], classes=["c", "b"]).to_npz(tmp_path / "graph.npz")
+    graph = Graph.from_npz(tmp_path / "graph.npz")
+    assert graph.classes == ("c", "b") and graph.y.tolist() == [-1, 1]
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_scraps(tmp_path, monkeypatch):
+    path = tmp_path / "graph.npz"
+    graph = Graph.build([("a", "b")])
+    graph.to_npz(path)
+    before = path.read_bytes()
+
+    def fail(file, **parts):
+        file.write(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(np, "savez_compressed", fail)
+    with pytest.raises(OSError, match="disk full"):
+        graph.to_npz(path)
+    assert path.read_bytes() == before and os.listdir(tmp_path) == ["graph.npz"]
+
+
+def test_ids_that_are_neither_text_nor_numbers_are_not_saved(tmp_path):
+    with pytest.raises(InputError, match="node ids must be all text or all numbers"):
+        Graph.build([((0, 0), (0, 1))]).to_npz(tmp_path / "graph.npz")
+
+
+def test_npz_files_that_are_no_graphs_say_why(tmp_path):
+    np.savez(tmp_path / "pickled.npz", edge_index=np.array([[0], [None]], dtype=object))
+    np.savez(tmp_path / "other.npz", z=np.zeros(2))
+    np.save(tmp_path / "array.npy", np.zeros(2))
+    np.savez(tmp_path / "label.npz", edge_index=[[0], [1]], y=[0, 5], classes=["a"])
+    np.savez(tmp_path / "negative.npz", edge_index=[[0], [-1]], ids=["a", "b"])
+    np.savez(tmp_path / "edge.npz", edge_index=[[0], [9]], ids=["a", "b"])
+    (tmp_path / "text.npz").write_text("hello")
+    for name in (
+        "pickled.npz",
+        "negative.npz",
+        "other.npz",
+        "array.npy",
+        "text.npz",
+        "absent.npz",
+        "label.npz",
+        "edge.npz",
+    ):
+        with pytest.raises(InputError, match=name):
+            Graph.from_npz(tmp_path / name)
+
+
+def test_several_labels_per_node_are_left_out_with_a_note(tmp_path):
+    np.savez(tmp_path / "multi.npz", edge_index=[[0], [1]], y_multi=np.eye(2, dtype=np.uint8))
+    graph = Graph.from_npz(tmp_path / "multi.npz")
+    assert not graph.known.any() and any(note.startswith("y_multi ignored") for note in graph.notes)
+
+
+@pytest.mark.skipif("DPMSNC_DATA" not in os.environ, reason="set DPMSNC_DATA to a folder with cora.npz")
+def test_cora_has_its_published_size(tmp_path):
+    graph = Graph.from_npz(Path(os.environ["DPMSNC_DATA"]) / "cora.npz")
+    assert (graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes) == (2708, 5278, 1433, 7)
+    assert graph.summary().homophily == pytest.approx(0.81, abs=0.005)
+    assert not any("removed" in note or "direction" in note for note in graph.notes)
+    graph.to_npz(tmp_path / "again.npz")
+    assert same(Graph.from_npz(tmp_path / "again.npz"), graph)
+
+
+@pytest.mark.parametrize("ids", [[2**70, 1], ["a\0", "b"], [("a",), ("b",)]], ids=["too large", "zero", "pairs"])
+def test_names_that_numpy_would_pickle_or_change_are_not_saved(tmp_path, ids):
+    with pytest.raises(InputError, match="node ids must be"):
+        Graph.build([(ids[0], ids[1])], ids=ids).to_npz(tmp_path / "graph.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_cut_short_in_its_compressed_form_is_named(tmp_path):
+    path = tmp_path / "edges.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n" + os.urandom(3000).hex().encode() + b",x\n")[:-100])
+    with pytest.raises(InputError, match=r"edges\.csv\.gz"):
+        Graph.from_tables(path)

@@ -1,0 +1,174 @@
+"""Algorithm 1: what may be learned from, what must not, and that stopping is harmless."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from dpmsnc.config import Sampling, Training
+from dpmsnc.data.grids import grid_scattered
+from dpmsnc.diffusion.objective import Objective
+from dpmsnc.diffusion.posterior import Posterior
+from dpmsnc.diffusion.schedule import Schedule
+from dpmsnc.nn.denoiser import Denoiser
+from dpmsnc.nn.operator import GraphTensors
+from dpmsnc.training.partial import PartialTraining
+
+TASK = grid_scattered(columns=20, seed=0)
+LABELS = torch.from_numpy(TASK.truth)
+TRAIN, VALIDATION, TEST = (torch.from_numpy(mask) for mask in (TASK.train, TASK.validation, TASK.test))
+OPTIONS = Training(steps=40, refresh_every=10, start_refreshes=2, evaluate_every=10)
+
+
+def trainer(labels=LABELS, amortised=True, options=OPTIONS, adopt=0.0):
+    torch.manual_seed(0)
+    return PartialTraining(
+        Denoiser("gcn", 1, 2, hidden_channels=8, num_layers=2, shows_known=amortised),
+        Objective(Schedule(num_steps=10), "label"),
+        GraphTensors.of(TASK.graph),
+        labels,
+        TRAIN,
+        VALIDATION,
+        torch.full((40, 2), 0.5),
+        options,
+        Sampling(steps=5, adopt=adopt),
+        torch.Generator().manual_seed(0),
+    )
+
+
+def weights(running):
+    return torch.cat([value.detach().flatten() for value in running.denoiser.parameters()])
+
+
+@pytest.mark.parametrize("amortised", [True, False], ids=["amortised", "guided"])
+def test_poisoned_test_labels_change_nothing(amortised):
+    poisoned = torch.where(TEST, 1 - LABELS, LABELS)
+    honest, other = trainer(LABELS, amortised), trainer(poisoned, amortised)
+    honest.run(), other.run()
+    assert torch.equal(weights(honest), weights(other)) and torch.equal(honest.buffer.entries, other.buffer.entries)
+    assert honest.history == other.history
+
+
+@pytest.mark.parametrize("amortised", [True, False], ids=["amortised", "guided"])
+def test_validation_labels_never_reach_conditioning_or_the_buffer(amortised):
+    poisoned = torch.where(VALIDATION, 1 - LABELS, LABELS)
+    honest, other = trainer(LABELS, amortised), trainer(poisoned, amortised)
+    honest.run(), other.run()
+    assert torch.equal(weights(honest), weights(other)) and torch.equal(honest.buffer.entries, other.buffer.entries)
+    assert honest.history.validation_accuracy != other.history.validation_accuracy  # this is all they are for
+
+
+def test_training_labels_do_matter():
+    honest, other = trainer(LABELS), trainer(torch.where(TRAIN, 1 - LABELS, LABELS))
+    honest.run(), other.run()
+    assert not torch.equal(weights(honest), weights(other))
+
+
+@pytest.mark.parametrize("stopped_at", [7, 10, 33])
+def test_a_run_continued_from_its_state_ends_with_the_same_weights(stopped_at):
+    whole, first, second = trainer(adopt="auto"), trainer(adopt="auto"), trainer(adopt="auto")
+    whole.run()
+
+    class Stopped(Exception):
+        pass
+
+    def stop(running):
+        if running.step == stopped_at:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        first.run(stop)
+    tensors, values = first.state()
+    second.load_state({name: value.clone() for name, value in tensors.items()}, values)
+    second.run()
+    assert torch.equal(weights(whole), weights(second))
+    assert all(torch.equal(whole.best[name], second.best[name]) for name in whole.best)
+    assert whole.history == second.history
+
+
+def test_a_collapsed_sample_never_enters_the_buffer(monkeypatch):
+    running = trainer()
+    running.refresh()
+    before = running.buffer.entries.clone()
+    running.step = OPTIONS.refresh_every * OPTIONS.start_refreshes
+    monkeypatch.setattr(Posterior, "sample", lambda self, count, *_: torch.zeros(40, count, dtype=torch.long))
+    running.refresh()
+    assert torch.equal(running.buffer.entries, before)
+    assert running.buffer.refused == OPTIONS.samples_per_refresh
+
+
+def test_hidden_and_unlabelled_nodes_share_the_loss_as_told():
+    running = trainer(options=Training(unlabelled_weight=0.5, time_draws=3))
+    running.refresh()
+    shown = running.show()
+    assert (shown.mask <= TRAIN.unsqueeze(1)).all()
+    weight = running.node_weights(shown)
+    assert (weight[shown.mask] == 0).all()
+    assert weight[~TRAIN].sum().item() == pytest.approx(0.5)
+    hidden = TRAIN.unsqueeze(1) & ~shown.mask
+    assert weight[hidden].sum().item() == pytest.approx(1.0)
+
+
+def test_average_over_nodes_is_the_papers_plain_mean():
+    running = trainer(amortised=False, options=Training(unlabelled_weight=1.0, average_over="nodes", time_draws=2))
+    running.refresh()
+    assert torch.allclose(running.node_weights(None), torch.full((40, 1), 1 / 80))
+
+
+def test_without_averaging_the_sampling_weights_are_the_raw_ones():
+    running = trainer(options=Training(steps=5, averaging=0.0, evaluate_every=5))
+    running.run()
+    assert all(torch.equal(running.averaged[name], value) for name, value in running.denoiser.named_parameters())
+
+
+def test_stops_when_validation_no_longer_improves_and_keeps_the_best():
+    running = trainer(options=Training(steps=1000, evaluate_every=5, patience=3, refresh_every=10))
+    scores = iter([0.5, 0.6, 0.7, 0.7, 0.6, 0.5])
+    running.score = lambda share: next(scores)
+    running.run()
+    assert running.step == 30 and running.best_step == 20 and running.best_accuracy == 0.7
+
+
+def test_validation_nodes_that_were_drawn_evenly_count_by_the_shares_of_their_classes():
+    plain, weighed = (trainer(options=replace(OPTIONS, class_shares=name)) for name in ("as-validation", "estimated"))
+    weighed.start[~TRAIN] = torch.tensor([0.8, 0.2])
+    weighed.class_weight = weighed.estimated_weight()
+    y = LABELS[VALIDATION]
+    assert plain.class_weight is None and set(y.tolist()) == {0, 1}
+    assert weighed.class_weight[y == 0].sum() == pytest.approx(0.8)
+    for running, expected in ((plain, (y == 0).double().mean()), (weighed, 0.8)):
+        running.posterior = lambda share: FirstClass()
+        assert running.score(0.0) == pytest.approx(float(expected))
+    resumed = trainer(options=replace(OPTIONS, class_shares="estimated"))  # with a start that says nothing
+    resumed.load_state(*weighed.state())
+    assert torch.equal(resumed.class_weight, weighed.class_weight)
+    few = trainer(options=OPTIONS)  # "auto": not even, or too few of each
+    assert few.class_weight is None
+
+
+class FirstClass:
+    """A posterior that knows only one class."""
+
+    def sample(self, count, temperature, generator):
+        return torch.zeros(len(LABELS), count, dtype=torch.long)
+
+
+def test_a_run_may_begin_with_the_models_own_samples():
+    running = trainer(options=replace(OPTIONS, start_refreshes=0))
+    running.refresh()
+    running.update()
+    assert len(running.buffer.entries) == OPTIONS.samples_per_refresh
+
+
+@pytest.mark.parametrize("gain, adopted", [(0.0, 0.0), (0.009, 0.0), (0.01, 0.1)])
+def test_rounds_are_adopted_only_where_they_gain_a_point(monkeypatch, gain, adopted):
+    running = trainer(adopt="auto")
+    monkeypatch.setattr(running, "score", lambda share: 0.8 + gain * (share > 0))
+    running.evaluate()
+    assert running.adopt == running.best_adopt == adopted
+    assert running.best_accuracy == pytest.approx(0.8 + gain * (adopted > 0))
+
+
+def test_without_validation_there_is_nothing_to_choose_rounds_by(monkeypatch):
+    monkeypatch.setattr("test_partial.VALIDATION", torch.zeros_like(VALIDATION))
+    assert trainer(adopt="auto").adoptions == [0.0]
