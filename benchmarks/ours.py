@@ -56,7 +56,7 @@ class Ours:
             labels=problem.labels,
             train=problem.train,
             validation=torch.zeros_like(problem.train),
-            start=problem.start(),
+            initialiser=problem.initialiser(),
             options=PAPER["training"],
             sampling=problem.sampling,
             generator=self.generator,
@@ -67,7 +67,7 @@ class Ours:
     def posterior(self, steps: int | None = None) -> Posterior:
         """What a prediction is asked of; made anew for each, since it encodes the graph."""
         self.denoiser.requires_grad_(False)
-        context = self.denoiser.settle(self.graph, PAPER["schedule"].num_steps)
+        context = self.denoiser.precompute(self.graph, PAPER["schedule"].num_steps)
         sampling = self.problem.sampling if steps is None else replace(self.problem.sampling, steps=steps)
         return Posterior(self.denoiser, self.problem.objective, context, self.known, sampling)
 

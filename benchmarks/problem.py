@@ -44,7 +44,7 @@ class Problem:
         settings: dict[str, Any] = {
             "amortised": case.amortised,
             "parameterisation": "label" if few else "epsilon",
-            "sampling": Sampling(method="ddim", adopt=0.0) if few else PAPER["sampling"],
+            "sampling": Sampling(method="ddim", progressive=0.0) if few else PAPER["sampling"],
             "num_samples": case.num_samples,
         }
         labels = np.where(task.train, task.graph.y, 0)
@@ -95,7 +95,7 @@ class Problem:
                 denoiser.head[0].weight[:, width : width + classes] = torch.eye(classes)  # type: ignore[index]
         return denoiser
 
-    def start(self) -> Tensor:
+    def initialiser(self) -> Tensor:
         """Mean-field probabilities for the first buffer: any will do, so none are fitted."""
         generator = torch.Generator().manual_seed(SEED)
         return torch.randn(self.graph.num_nodes, self.num_classes, generator=generator).softmax(dim=-1).to(self.dtype)

@@ -102,7 +102,7 @@ class Reference:
         self.adam = torch.optim.Adam(
             self.network.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay
         )
-        self.buffer = torch.multinomial(problem.start(), options.samples_per_refresh, replacement=True).T
+        self.buffer = torch.multinomial(problem.initialiser(), options.samples_per_refresh, replacement=True).T
 
     def train_step(self) -> None:
         """The M-step of Algorithm 1 on labellings, times and noise of its own drawing."""

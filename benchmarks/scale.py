@@ -102,8 +102,8 @@ def measure_size(num_nodes: int, threads: int, repeats: int) -> Entry:
     build_peak = resident_mb("VmHWM")
     del arguments
     held["loaded"] = resident_mb("VmRSS")
-    clf = NodeClassifier(start="uniform", threads=threads)
-    trainer = clf._trainer(graph, *split_known(graph, 0.2, seed=0), fit_start=True)
+    clf = NodeClassifier(initialiser="uniform", threads=threads)
+    trainer = clf._trainer(graph, *split_known(graph, 0.2, seed=0), fit_initialiser=True)
     trainer.refresh()
     held["prepared"] = resident_mb("VmRSS")
     step = measure(trainer.update, held["loaded"], repeats)

@@ -14,9 +14,9 @@ from dpmsnc.evidence.experiments import registry
 from dpmsnc.evidence.run.experiment import Experiment, Row
 
 SHORT = {
-    "start": "uniform",
+    "initialiser": "uniform",
     "sampling": Sampling(steps=2),
-    "training": Training(steps=4, evaluate_every=2, refresh_every=2, start_refreshes=1),
+    "training": Training(steps=4, evaluate_every=2, refresh_every=2, initialiser_refreshes=1),
 }
 GRIDS = {"grid_scattered": grid_scattered, "grid_localized": grid_localized}
 

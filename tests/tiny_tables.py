@@ -32,11 +32,11 @@ def fast(steps: int = 20) -> list[str]:
     flags = {
         "hidden-channels": 16,
         "dropout": 0,
-        "start": "lp",
+        "initialiser": "lp",
         "training.steps": steps,
         "training.evaluate-every": 5,
         "training.refresh-every": 5,
-        "training.start-refreshes": 1,
+        "training.initialiser-refreshes": 1,
         "training.patience": 1000,
         "schedule.num-steps": 8,
         "sampling.steps": 4,

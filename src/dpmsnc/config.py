@@ -59,7 +59,7 @@ class Sampling:
     """Network evaluations per run; None means all T steps of the schedule."""
     temperature: float = 0.0
     """tau of `predict`: 0 makes it deterministic. `sample` uses 1 unless told otherwise."""
-    adopt: float | Literal["auto"] = "auto"
+    progressive: float | Literal["auto"] = "auto"
     """Progressive conditioning: after each run, this share of the nodes that are still unknown, the most confident
     ones, is adopted as known. 0 means a single run; "auto" tries 0 and .1 during `fit`, and adopts where that gains
     a point of validation accuracy or more."""
@@ -70,8 +70,8 @@ class Sampling:
         check_range(self, temperature=(0, inf))
         if self.steps is not None:
             check_range(self, steps=(1, inf))
-        if self.adopt != "auto":
-            check_range(self, adopt=(0, 1))
+        if self.progressive != "auto":
+            check_range(self, progressive=(0, 1))
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ class Training:
     buffer_size: int = 50
     samples_per_refresh: int = 5
     refresh_every: int = 100
-    start_refreshes: int = 5
-    """So many refreshes draw from the mean-field start before the model itself fills the buffer."""
+    initialiser_refreshes: int = 5
+    """So many refreshes draw from the mean-field initialiser before the model itself fills the buffer."""
     temperature: float = 0.1
     """tau of the labels that enter the buffer."""
     unlabelled_weight: float | Literal["confidence"] = "confidence"
@@ -118,14 +118,14 @@ class Training:
     patience: int = 10
     """Stop after so many evaluations without a better validation accuracy."""
     class_shares: ClassShares = "auto"
-    """In validation accuracy, classes count as they are among validation nodes, or by the shares that the start gives
-    them among unlabelled nodes ("estimated", where every class has a validation node); "auto" is the latter where
+    """In validation accuracy, classes count as they are among validation nodes, or by the shares that the initialiser
+    gives them among unlabelled nodes ("estimated", where every class has a validation node); "auto" is the latter where
     validation nodes are equally many of every class, and at least ten."""
 
     def __post_init__(self) -> None:
         check_choices(self)
         counts = ("steps", "time_draws", "buffer_size", "samples_per_refresh", "refresh_every", "evaluate_every")
-        amounts = ("learning_rate", "weight_decay", "clip", "start_refreshes", "temperature", "time_power")
+        amounts = ("learning_rate", "weight_decay", "clip", "initialiser_refreshes", "temperature", "time_power")
         check_range(self, **dict.fromkeys((*counts, "parts", "patience"), (1, inf)), **dict.fromkeys(amounts, (0, inf)))
         check_range(self, averaging=(0, 1), hide_features=(0, 1))
         if self.unlabelled_weight != "confidence":

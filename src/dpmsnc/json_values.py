@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """The same in JSON's own types: NaN is null, infinity a word, an object its type's name."""
     if isinstance(value, dict):
-        return {str(name): plain(part) for name, part in value.items()}
+        return {str(name): json_value(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(part) for part in value]
+        return [json_value(part) for part in value]
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return json_value(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     if value is None or isinstance(value, (bool, int, float, str)):

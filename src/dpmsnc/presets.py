@@ -13,7 +13,10 @@ from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.errors import InputError
 
 _SAMPLING = Sampling(
-    method="ancestral", steps=None, adopt=0.0, guidance=Guidance(norm="square", projection="paper", per_sample=True)
+    method="ancestral",
+    steps=None,
+    progressive=0.0,
+    guidance=Guidance(norm="square", projection="paper", per_sample=True),
 )
 _TRAINING = Training(
     steps=20000,
@@ -29,7 +32,7 @@ _TRAINING = Training(
     buffer_size=50,
     samples_per_refresh=5,
     refresh_every=100,
-    start_refreshes=20,
+    initialiser_refreshes=20,
     temperature=0.1,
     unlabelled_weight=1.0,
     fill="hard",
@@ -46,7 +49,7 @@ _MODEL: dict[str, Any] = {
     "head_layers": 1,
     "conditioning": "guided",
     "parameterisation": "epsilon",
-    "start": "gnn",
+    "initialiser": "gnn",
     "scaling": "binary",
     "schedule": Schedule(num_steps=80),
     "sampling": _SAMPLING,
@@ -68,14 +71,14 @@ _PAPER: dict[str, dict[str, Any]] = {
             weight_decay=0.0,
             time_draws=8,
             refresh_every=30,
-            start_refreshes=10,
+            initialiser_refreshes=10,
             temperature=1.0,
         ),
     },
     "heterophilic": {
         "hidden_channels": 256,
         "scaling": "raw",
-        "training": replace(_TRAINING, learning_rate=3e-4, weight_decay=1e-5, start_refreshes=100),
+        "training": replace(_TRAINING, learning_rate=3e-4, weight_decay=1e-5, initialiser_refreshes=100),
     },
     "inductive": {},
     "reasoning": {"dropout": 0.0, "training": replace(_TRAINING, learning_rate=3e-4, weight_decay=0.0)},

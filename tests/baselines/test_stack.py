@@ -172,12 +172,12 @@ def test_by_default_it_mixes_the_three_that_start_best(task, monkeypatch):
 
 def test_a_classifier_starts_from_it_and_keeps_that_through_a_folder(task, tmp_path):
     training = Training(steps=2, evaluate_every=2)
-    model = NodeClassifier(start=("stack", {"members": SHORT}), training=training, seed=3)
+    model = NodeClassifier(initialiser=("stack", {"members": SHORT}), training=training, seed=3)
     model.fit(task.graph, validation=task.validation)
     model.save(tmp_path / "model")
-    assert NodeClassifier.load(tmp_path / "model").start == ["stack", {"members": SHORT}]
+    assert NodeClassifier.load(tmp_path / "model").initialiser == ["stack", {"members": SHORT}]
     expected = Stack(SHORT, seed=3).fit(task.graph, validation=task.validation).predict_proba()
-    assert np.allclose(model.start_proba_, expected, atol=1e-6)
+    assert np.allclose(model.initialiser_proba_, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from benchmarks import equality, speed
 from dpmsnc.config import Sampling
 
 BACKBONES = ["gcn-improved", "gat", "gcnii-timeless"]
-FEW_STEPS = {"amortised": True, "parameterisation": "label", "sampling": Sampling(method="ddim", adopt=0.0)}
+FEW_STEPS = {"amortised": True, "parameterisation": "label", "sampling": Sampling(method="ddim", progressive=0.0)}
 
 
 def small(backbone="gcn-improved", sparse=True, **settings):

@@ -83,7 +83,7 @@ def test_fit_writes_a_model_and_the_document_of_its_run(folder):
 
 def test_model_flags_reach_the_classifier(folder):
     clf = NodeClassifier.load(folder / "model")
-    assert (clf.hidden_channels, clf.start, clf.training.steps, clf.schedule.num_steps) == (16, "lp", 100, 8)
+    assert (clf.hidden_channels, clf.initialiser, clf.training.steps, clf.schedule.num_steps) == (16, "lp", 100, 8)
     assert clf.graph_.num_features == 1
     assert clf.dropout == 0 and clf.head_layers == NodeClassifier().head_layers
 

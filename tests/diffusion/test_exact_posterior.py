@@ -14,8 +14,8 @@ from dpmsnc.graph import Graph
 
 MODEL = PairwiseModel(num_nodes=4, num_classes=2, coupling=-2.0, field=0.5)
 STUDY = Study(model=MODEL, test_graphs=3)
-ALL_DDIM = Sampling(method="ddim", steps=None, adopt=0.0)
-ALL_ANCESTRAL = Sampling(method="ancestral", steps=None, adopt=0.0)
+ALL_DDIM = Sampling(method="ddim", steps=None, progressive=0.0)
+ALL_ANCESTRAL = Sampling(method="ancestral", steps=None, progressive=0.0)
 
 
 def sampled_tv(study: Study, row: Row) -> list[float]:

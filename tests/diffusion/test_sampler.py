@@ -9,7 +9,7 @@ import torch
 from dpmsnc.config import Guidance
 from dpmsnc.diffusion.guidance import Guided
 from dpmsnc.diffusion.objective import Estimate
-from dpmsnc.diffusion.posterior import adopt
+from dpmsnc.diffusion.posterior import adopt_confident
 from dpmsnc.diffusion.sampler import DDIM, Ancestral, Multistep, Noise, reverse
 from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.nn.denoiser import Known
@@ -223,22 +223,22 @@ class TestAdoption:
     known = Known(torch.tensor([[True], [False], [False], [False]]), torch.tensor([[[1.0, 0.0]]]).expand(4, 1, 2))
 
     def test_takes_the_most_confident_share_and_keeps_what_is_known(self):
-        after = adopt(self.known, self.y, torch.tensor([[0.99], [0.9], [0.6], [0.5]]), share=0.3)
+        after = adopt_confident(self.known, self.y, torch.tensor([[0.99], [0.9], [0.6], [0.5]]), share=0.3)
         assert after.mask.squeeze(1).tolist() == [True, True, False, False]
         assert after.y[0, 0].tolist() == [1, 0] and after.y[1, 0].tolist() == [1, 0]
 
     def test_stops_short_of_the_share_where_only_few_stand_out(self):
-        after = adopt(self.known, self.y, torch.tensor([[0.0], [0.9], [0.5], [0.5]]), share=1.0)
+        after = adopt_confident(self.known, self.y, torch.tensor([[0.0], [0.9], [0.5], [0.5]]), share=1.0)
         assert after.mask.squeeze(1).tolist() == [True, True, False, False]
 
     def test_every_round_adopts_a_node_so_that_rounds_end(self):
         known, rounds = self.known, 0
         while not known.mask.all():
-            known, rounds = adopt(known, self.y, torch.full((4, 1), 0.5), share=0.01), rounds + 1
+            known, rounds = adopt_confident(known, self.y, torch.full((4, 1), 0.5), share=0.01), rounds + 1
         assert rounds <= 3
 
     def test_each_sample_adopts_its_own(self):
         y = self.y.expand(4, 2, 2)
         confidence = torch.tensor([[0.9, 0.9], [0.9, 0.1], [0.1, 0.9], [0.1, 0.1]])
-        after = adopt(self.known, y, confidence, share=0.3)
+        after = adopt_confident(self.known, y, confidence, share=0.3)
         assert after.mask[1].tolist() == [True, False] and after.mask[2].tolist() == [False, True]

@@ -8,12 +8,12 @@ import torch
 from clusters import clusters
 from dpmsnc import Graph, InputError, NodeClassifier, Sampling, Schedule, Training
 from dpmsnc.baselines import GNN, PTA, LabelPropagation, MaskedLabels
+from dpmsnc.baselines.initialiser import make_initialiser
 from dpmsnc.baselines.scaled_pta import ScaledPTA
-from dpmsnc.baselines.start import make_start
 from dpmsnc.data.grids import cyclic_grid, grid_localized, grid_scattered
 from dpmsnc.diffusion.posterior import Posterior
 
-QUICK = Training(steps=30, refresh_every=10, start_refreshes=2, evaluate_every=10)
+QUICK = Training(steps=30, refresh_every=10, initialiser_refreshes=2, evaluate_every=10)
 TASK = grid_scattered(columns=20, seed=0)
 
 
@@ -60,7 +60,7 @@ def test_a_revealed_label_overrides_the_one_given(fitted):
 
 def test_own_opinion_is_the_networks_also_where_labels_are_given(fitted, monkeypatch):
     monkeypatch.setattr(Posterior, "draw", lambda self, *_: torch.eye(2)[torch.zeros(40, 1, dtype=torch.long)])
-    assert (fitted.predict(own=True) == fitted.classes_[0]).all()
+    assert (fitted.predict(clamp_known=False) == fitted.classes_[0]).all()
     assert (fitted.predict() == fitted.classes_[1]).any()
 
 
@@ -108,23 +108,23 @@ def test_saved_and_loaded_gives_identical_samples(fitted, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "start",
+    "initialiser",
     ["pta", "gnn", "grand", "g3nn", "lp", "uniform", ("grand", {"num_layers": 2}), LabelPropagation()],
     ids=["pta", "gnn", "grand", "g3nn", "lp", "uniform", "with settings", "object"],
 )
-def test_any_start_fills_the_first_buffer(start):
-    clf = quick(start=start, training=Training(steps=10, evaluate_every=10)).fit(TASK.graph, validation=0.3)
+def test_any_initialiser_fills_the_first_buffer(initialiser):
+    clf = quick(initialiser=initialiser, training=Training(steps=10, evaluate_every=10)).fit(TASK.graph, validation=0.3)
     assert clf.predict().shape == (40,)
 
 
 def test_a_start_with_settings_is_saved_with_the_model(tmp_path):
-    clf = quick(start=("lp", {"num_layers": 3})).fit(TASK.graph, validation=0.3)
+    clf = quick(initialiser=("lp", {"num_layers": 3})).fit(TASK.graph, validation=0.3)
     clf.save(tmp_path / "model")
     loaded = NodeClassifier.load(tmp_path / "model")
-    assert make_start(loaded).num_layers == 3
+    assert make_initialiser(loaded).num_layers == 3
     for wrong in (("lp", {"layers": 3}), ("pta", {"seed": 1})):
         with pytest.raises(InputError, match="does not take the settings"):
-            quick(start=wrong).fit(TASK.graph)
+            quick(initialiser=wrong).fit(TASK.graph)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -143,7 +143,7 @@ def test_the_default_start_chooses_how_features_are_scaled_by_validation_labels(
 
 def test_a_start_without_the_verbs_is_refused():
     with pytest.raises(InputError, match="predict_proba"):
-        quick(start=42).fit(TASK.graph)
+        quick(initialiser=42).fit(TASK.graph)
 
 
 def test_every_label_may_be_trained_on_without_validation():
@@ -177,7 +177,7 @@ def test_lower_bound_has_all_its_terms_and_repeats(fitted):
 def test_paper_preset_resolves_per_setting(setting, steps, refreshes, every):
     clf = NodeClassifier.from_preset("paper", setting)
     assert clf.schedule.num_steps == steps
-    assert (clf.training.start_refreshes, clf.training.refresh_every) == (refreshes, every)
+    assert (clf.training.initialiser_refreshes, clf.training.refresh_every) == (refreshes, every)
     assert (clf.training.buffer_size, clf.training.samples_per_refresh) == (50, 5)
     assert (clf.conditioning, clf.parameterisation, clf.sampling.method) == ("guided", "epsilon", "ancestral")
     assert clf.dropout == (0.0 if setting == "synthetic" else 0.5)
@@ -263,8 +263,8 @@ def test_a_model_without_diffusion_is_not_taken_for_one_with_it(tmp_path):
 
 
 def test_a_classifier_as_start_does_not_hand_over_validation_labels():
-    start = quick(start="uniform")
-    probabilities = quick(start=start)._start(TASK.graph, TASK.validation)
+    start = quick(initialiser="uniform")
+    probabilities = quick(initialiser=start)._initial_probabilities(TASK.graph, TASK.validation)
     assert (probabilities[TASK.validation] < 1).all() and (probabilities[TASK.train].max(axis=1) == 1).all()
 
 
@@ -278,7 +278,7 @@ def test_a_classifier_as_start_does_not_hand_over_validation_labels():
         lambda: quick(head_layers=0).fit(TASK.graph),
         lambda: Schedule(kind="cos"),
         lambda: Sampling(method="dim"),
-        lambda: Sampling(adopt="always"),
+        lambda: Sampling(progressive="always"),
         lambda: Training(unlabelled_weight="trust"),
         lambda: Training(patience=0),
         lambda: Training(hide_features=2),

@@ -26,7 +26,7 @@ from dpmsnc.evidence.run.store import Store, configuration
 from dpmsnc.evidence.search.config_files import flat
 from dpmsnc.plots import figures
 
-TRAINING = Training(steps=4, evaluate_every=2, refresh_every=2, start_refreshes=1)
+TRAINING = Training(steps=4, evaluate_every=2, refresh_every=2, initialiser_refreshes=1)
 NAMES = (
     "first-figure", "scenarios", "steps-vs-layers", "accuracy-over-steps", "time-vs-accuracy", "temperature",
     "number-of-samples", "pairs",
@@ -51,7 +51,9 @@ def short(row):
     if row.method == "lp":
         return row
     temperature = settings.get("training", TRAINING).temperature
-    return Row(row.method, settings | {"start": "uniform", "training": replace(TRAINING, temperature=temperature)})
+    return Row(
+        row.method, settings | {"initialiser": "uniform", "training": replace(TRAINING, temperature=temperature)}
+    )
 
 
 @pytest.fixture
@@ -75,7 +77,7 @@ def documents(name, seeds=(0, 1), rows=None, datasets=None):
 def fitted():
     task = grid_scattered(columns=20)
     training = replace(TRAINING, steps=80, evaluate_every=40)
-    model = NodeClassifier(start="uniform", training=training).fit(task.graph, validation=task.validation)
+    model = NodeClassifier(initialiser="uniform", training=training).fit(task.graph, validation=task.validation)
     return model, task
 
 
@@ -85,11 +87,11 @@ def is_drawn(figure):
 
 def test_asking_differently_leaves_the_model_as_it_is(fitted):
     model, _ = fitted
-    model.adopt_ = 0.1
+    model.progressive_ = 0.1
     other = asked(model, steps=3)
-    assert (other.sampling.steps, other.adopt_) == (3, 0) and other.denoiser_ is model.denoiser_
-    assert (model.sampling, model.adopt_) == (Sampling(), 0.1)
-    model.adopt_ = 0.0
+    assert (other.sampling.steps, other.progressive_) == (3, 0) and other.denoiser_ is model.denoiser_
+    assert (model.sampling, model.progressive_) == (Sampling(), 0.1)
+    model.progressive_ = 0.0
 
 
 def test_joint_samples_come_in_chunks_that_differ_and_can_be_had_again(fitted, monkeypatch):
@@ -154,7 +156,7 @@ def test_what_one_fit_records_is_shown(tiny):
     for document in found:
         metrics = document["metrics"]
         assert metrics["pairs"]["single"]["num_samples"] == 16 and len(metrics["number_of_samples"]["votes"]) == 3
-        assert ("fitted" in metrics["pairs"]) == (metrics["adopt"] > 0)
+        assert ("fitted" in metrics["pairs"]) == (metrics["progressive"] > 0)
     rows = pairs.table(found).rows
     single = [row[:3] for row in rows if row[2] == "single"]
     assert single[0] == ["dpm-snc", "scattered grid", "single"] and ["masked-labels", "Cora", "single"] in single
@@ -175,7 +177,7 @@ def test_steps_and_layers(tiny):
         steps, layers = document["row"].split("-")[::2]
         config = document["config"]
         assert (config["schedule"]["num_steps"], config["num_layers"]) == (int(steps), int(layers))
-        assert config["sampling"]["steps"] is None and config["sampling"]["adopt"] == 0
+        assert config["sampling"]["steps"] is None and config["sampling"]["progressive"] == 0
     assert len(registry.EXPERIMENTS["steps-vs-layers"].rows) == 9
     table = depth.grid_table(found)
     assert [row[:2] for row in table.rows[:3]] == [["Cora", "2"], ["Cora", "4"], ["Cora", "8"]]
@@ -221,10 +223,10 @@ def test_ingredients_are_compared_seed_by_seed():
         return {"dataset": dataset, "row": row, "seed": seed, "metrics": {"selected": {"accuracy": accuracy}}}
 
     found = [document("dpm-snc", 0, 0.80), document("dpm-snc", 1, 0.90), document("dpm-snc", 0, 0.7, "citeseer")]
-    found += [document("start: grand", 1, 0.92), document("start: grand", 0, 0.81)]
+    found += [document("initialiser: grand", 1, 0.92), document("initialiser: grand", 0, 0.81)]
     assert ingredients.table(found).rows == [
         ["Cora", "dpm-snc", "85.0±7.1", "-", "2"],
-        ["Cora", "start: grand", "86.5±7.8", "+1.50±0.71", "2"],
+        ["Cora", "initialiser: grand", "86.5±7.8", "+1.50±0.71", "2"],
         ["Citeseer", "dpm-snc", "70.0", "-", "1"],
     ]
 

@@ -11,8 +11,8 @@ import pytest
 
 from dpmsnc import InputError, NodeClassifier, Training
 from dpmsnc.baselines import GNN
-from dpmsnc.baselines.start import STARTS
-from dpmsnc.cli.fit import StartName
+from dpmsnc.baselines.initialiser import INITIALISERS
+from dpmsnc.cli.fit import InitialiserName
 from dpmsnc.cli.main import main, parse
 from dpmsnc.config import BackboneName
 from dpmsnc.data import grid_scattered
@@ -50,12 +50,12 @@ def config(method="dpm-snc", backbone: str | None = "gcn", dataset="grid_scatter
 
 def test_a_searched_depth_reaches_the_rows_of_every_backbone(tmp_path):
     for backbone in ("gcn", "gcnii-timeless"):
-        settings = {"num_layers": 4, "start": ["grand", {"num_layers": 2}]}
+        settings = {"num_layers": 4, "initialiser": ["grand", {"num_layers": 2}]}
         Config("dpm-snc", backbone, "cora", settings, 0.8, 0.7, 20, [100]).write(tmp_path)
     experiment = configured(registry.EXPERIMENTS["homophilic"], tmp_path)
     for name in ("gcn", "gcnii"):
         model = Run(experiment, "cora", f"dpm-snc ({name})", 0).build()
-        assert (model.num_layers, model.start) == (4, ["grand", {"num_layers": 2}])
+        assert (model.num_layers, model.initialiser) == (4, ["grand", {"num_layers": 2}])
     assert Search("dpm-snc", "cora", "gcnii").defaults["num_layers"] == 8
 
 
@@ -81,7 +81,10 @@ def test_a_configuration_comes_back_as_an_estimator(tmp_path):
         (json.dumps({**vars(config(settings={"depth": 3})), "versions": {}}), "does not take the settings"),
         (json.dumps({**vars(config(settings={"training": {"steps": -1}})), "versions": {}}), "steps must be at least"),
         (json.dumps({**vars(config(settings={"dropout": "much"})), "versions": {}}), "dropout must be at least"),
-        (json.dumps({**vars(config(settings={"start": {"x": 1}})), "versions": {}}), "start is not a group"),
+        (
+            json.dumps({**vars(config(settings={"initialiser": {"x": 1}})), "versions": {}}),
+            "initialiser is not a group",
+        ),
         (json.dumps({**vars(config(settings={"backbone": {"x": 1}})), "versions": {}}), "sets backbone"),
         (json.dumps({**vars(config(settings={"seed": 4, "backbone": "gat"})), "versions": {}}), "sets seed, backbone"),
     ],
@@ -97,10 +100,10 @@ def test_a_bad_configuration_is_refused_by_fit(text, message, tmp_path, capsys):
 
 def test_fit_takes_a_start_with_settings_from_a_configuration(tmp_path, capsys):
     start = ["grand", {"num_layers": 2}]
-    path = str(Config("dpm-snc", "gcn", "cora", {"start": start}, 0.8, 0.7, 20, [100]).write(tmp_path))
+    path = str(Config("dpm-snc", "gcn", "cora", {"initialiser": start}, 0.8, 0.7, 20, [100]).write(tmp_path))
     words = ["fit", "--out", "model", "--config", path]
-    assert parse(words).classifier().start == start
-    assert parse([*words, "--start", "lp"]).classifier().start == "lp"
+    assert parse(words).classifier().initialiser == start
+    assert parse([*words, "--initialiser", "lp"]).classifier().initialiser == "lp"
     for wrong in ("--help", "--no-such-flag"):
         with pytest.raises(SystemExit):
             parse([*words, wrong])
@@ -108,14 +111,15 @@ def test_fit_takes_a_start_with_settings_from_a_configuration(tmp_path, capsys):
 
 
 def test_flags_name_every_start_and_every_backbone():
-    assert set(get_args(StartName)) == set(STARTS)
+    assert set(get_args(InitialiserName)) == set(INITIALISERS)
     assert set(get_args(BackboneName)) == set(BACKBONES)
 
 
 @pytest.mark.parametrize(
     "name, fixed",
     [("dpm-snc", {"sampling.steps": None}), ("dpm-snc", {"training.clip": "inf"}),
-     ("dpm-snc-paper", {"sampling.adopt": "auto"}), ("dpm-snc-paper", {"training.unlabelled_weight": "confidence"})],
+     ("dpm-snc-paper", {"sampling.progressive": "auto"}),
+     ("dpm-snc-paper", {"training.unlabelled_weight": "confidence"})],
 )  # fmt: skip
 def test_what_an_option_accepts_can_be_fixed_whatever_its_default(name, fixed):
     model = method(name).build(0)
@@ -127,7 +131,7 @@ def test_what_an_option_accepts_can_be_fixed_whatever_its_default(name, fixed):
 def test_the_defaults_of_a_method_are_of_their_declared_types(name):
     model = method(name).build(0)
     types = declared(type(model).__init__ if isinstance(model, NodeClassifier) else type(model))
-    values = {option: value for option, value in flat(configuration(model)).items() if option != "start"}
+    values = {option: value for option, value in flat(configuration(model)).items() if option != "initialiser"}
     assert values.keys() <= types.keys()
     assert [option for option in values if values[option] != "inf" and not fits(values[option], types[option])] == []
 
@@ -196,7 +200,7 @@ def test_an_experiment_takes_the_configurations_that_fit_its_cells(tmp_path):
 
 
 def test_a_backbone_without_a_search_gets_what_was_found_with_the_method_s_own(tmp_path):
-    found = {"num_layers": 4, "dropout": 0.2, "start": ["stack", {"repeats": 2}]}
+    found = {"num_layers": 4, "dropout": 0.2, "initialiser": ["stack", {"repeats": 2}]}
     config(settings=found).write(tmp_path)
     rows = {
         **{name: Row("dpm-snc", {"backbone": name}) for name in ("gcn", "gat", "gcnii")},
@@ -204,7 +208,7 @@ def test_a_backbone_without_a_search_gets_what_was_found_with_the_method_s_own(t
     }
     build = lambda row: Run(configured(trial_experiment(rows), tmp_path), "grid_scattered", row, 0).build()  # noqa: E731
     gat, deep, wide = build("gat"), build("gcnii"), build("wide")
-    assert (gat.dropout, gat.num_layers, list(gat.start)) == (0.2, 4, ["stack", {"repeats": 2}])
+    assert (gat.dropout, gat.num_layers, list(gat.initialiser)) == (0.2, 4, ["stack", {"repeats": 2}])
     assert (deep.dropout, deep.num_layers) == (0.2, 8)  # depth is what the two networks differ in
     assert (wide.dropout, wide.num_layers) == (0.5, 2)  # a row that is about more than its backbone
     config(backbone="gat", settings={"dropout": 0.7}).write(tmp_path)

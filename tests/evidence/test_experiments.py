@@ -139,8 +139,8 @@ def test_what_cannot_be_fixed_is_refused_before_anything_runs(fits, tmp_path, ca
 def test_a_start_is_fixed_by_name_or_with_settings():
     experiment = Experiment("trial", ("cora",), {"dpm-snc": Row("dpm-snc")}, (0,), table=count)
     for value in ("lp", ["lp", {"num_layers": 3}]):
-        fixed = with_fixed(experiment, parse_settings([f"start={json.dumps(value)}"]), ["dpm-snc"])
-        assert Run(fixed, "cora", "dpm-snc", 0).build().start == value
+        fixed = with_fixed(experiment, parse_settings([f"initialiser={json.dumps(value)}"]), ["dpm-snc"])
+        assert Run(fixed, "cora", "dpm-snc", 0).build().initialiser == value
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_start_is_fixed_by_name_or_with_settings():
      (["stack", {"members": {"gcn": {"head": "bald"}}}], "head is 'bald'")],
 )  # fmt: skip
 def test_a_start_that_there_is_not_is_refused_before_anything_runs(tmp_path, capsys, value, words):
-    start = f"start={value if isinstance(value, str) else json.dumps(value)}"
+    start = f"initialiser={value if isinstance(value, str) else json.dumps(value)}"
     argv = ["reproduce", "homophilic", "--methods", "dpm-snc (gcn)", "--results", str(tmp_path), "--fix", start]
     assert main(argv) == 2
     assert words in capsys.readouterr().err and not list(tmp_path.iterdir())
@@ -318,20 +318,22 @@ def test_the_synthetic_table_shows_ours_beside_the_papers():
 
 
 def test_a_run_says_how_accurate_its_start_was():
-    rows = {"dpm-snc": Row("dpm-snc", SHORT | {"start": ("gcn", {"epochs": 5})})}
+    rows = {"dpm-snc": Row("dpm-snc", SHORT | {"initialiser": ("gcn", {"epochs": 5})})}
     experiment = Experiment("tiny", ("grid_scattered",), rows, (0,), synthetic.table, load=small)
     task = small("grid_scattered", 0)
     start = GNN(epochs=5, seed=0).fit(task.graph, validation=task.validation)
-    found = Run(experiment, "grid_scattered", "dpm-snc", 0).execute()["metrics"]["start"]
+    found = Run(experiment, "grid_scattered", "dpm-snc", 0).execute()["metrics"]["initialiser"]
     assert found == score(start.predict_proba().argmax(axis=1), task)
 
 
 def test_the_start_stands_beside_the_model_where_every_run_has_one():
-    with_start = [fake("dpm-snc (gcn)", "cora", seed, 0.8, start={"accuracy": a}) for seed, a in enumerate((0.7, 0.8))]
+    with_start = [
+        fake("dpm-snc (gcn)", "cora", seed, 0.8, initialiser={"accuracy": a}) for seed, a in enumerate((0.7, 0.8))
+    ]
     for documents, shown in ((with_start, "75.0"), ([*with_start, fake("dpm-snc (gcn)", "cora", 2, 0.8)], "-")):
         table = homophilic.table(documents)
         row = next(row for row in table.rows if row[:2] == ["cora", "dpm-snc (gcn)"])
-        assert row[table.header.index("start")] == shown
+        assert row[table.header.index("initialiser")] == shown
 
 
 def test_the_cora_table_shows_paired_gains():
@@ -379,7 +381,7 @@ def test_the_synthetic_experiment_end_to_end(tmp_path, monkeypatch, capsys):
         "gcn": {"epochs": 2, "hidden_channels": 16, "num_layers": 1},
         "masked-labels": SHORT,
         "dpm-snc": SHORT,
-        "dpm-snc-paper": {"setting": "synthetic", "steps": 1, "start": "uniform"},
+        "dpm-snc-paper": {"setting": "synthetic", "steps": 1, "initialiser": "uniform"},
     }
     rows = {name: Row(name, setting) for name, setting in settings.items()}
     experiment = Experiment("synthetic", tuple(synthetic.DATASETS), rows, (0,), synthetic.table, load=small)
@@ -391,7 +393,7 @@ def test_the_synthetic_experiment_end_to_end(tmp_path, monkeypatch, capsys):
     for document in documents:
         assert 0 <= document["metrics"]["selected"]["accuracy"] <= 1
         assert document["method"] == "gcn" or document["metrics"]["last"]["accuracy"] <= 1
-        assert (document["method"] == "gcn") == ("start" not in document["metrics"])
+        assert (document["method"] == "gcn") == ("initialiser" not in document["metrics"])
         assert document["config"]["seed"] == 0
     reproduce("synthetic", results=tmp_path)
     assert capsys.readouterr().out.partition("Table 1")[2] == table

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dpmsnc import InputError, NodeClassifier
-from dpmsnc.baselines.start import make_start
+from dpmsnc.baselines.initialiser import make_initialiser
 from dpmsnc.cli.main import main
 from dpmsnc.cli.tune import parse_settings
 from dpmsnc.data import BENCHMARKS
@@ -16,7 +16,7 @@ from dpmsnc.evidence.run.methods import Method
 from dpmsnc.evidence.search import space as spaces
 from dpmsnc.evidence.search import study as tuning
 from dpmsnc.evidence.search.config_files import Config, flat, nested, overridden, read_config
-from dpmsnc.evidence.search.previous import searched_start
+from dpmsnc.evidence.search.previous import searched_initialiser
 from dpmsnc.evidence.search.search import Search
 from dpmsnc.evidence.search.space import PAPER, space
 from dpmsnc.evidence.search.study import tune
@@ -89,7 +89,7 @@ def test_a_fixed_convolution_at_the_end_has_two_layers():
         (["scaling"], "takes name=value"),
         (["=3"], "takes name=value"),
         (["seed=3"], "--seeds"),
-        (["start=pta"], "--start"),
+        (["initialiser=pta"], "--initialiser"),
         (["backbone=gat"], "--backbone"),
         (["width=3"], "gcn has no setting width to fix; it has"),
         (["lr.rate=3"], "gcn has no setting lr.rate"),
@@ -161,9 +161,9 @@ def test_final_seeds_are_other_seeds():
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--members", "pta"], "give --start stack too"),
-        (["--start", "pta", "--repeats", "2"], "only a stack has members"),
-        (["--start", "stack", "--members", "nobody"], "no member of a stack is called nobody"),
+        (["--members", "pta"], "give --initialiser stack too"),
+        (["--initialiser", "pta", "--repeats", "2"], "only a stack has members"),
+        (["--initialiser", "stack", "--members", "nobody"], "no member of a stack is called nobody"),
         (["--final-seeds", "x"], "--final-seeds x is not a list of numbers"),
         (["--final-seeds", "7"], "reported in tables"),
     ],
@@ -177,9 +177,9 @@ def test_bad_flags_are_refused_before_anything_runs(flags, words, tmp_path, caps
 def test_the_command_takes_members_repeats_and_final_seeds(tmp_path, monkeypatch):
     searches = []
     monkeypatch.setattr(tuning, "tune", lambda search, *rest: searches.append(search))
-    flags = ["--start", "stack", "--members", "pta", "gmnn", "--repeats", "2", "--final-seeds", "101-102"]
+    flags = ["--initialiser", "stack", "--members", "pta", "gmnn", "--repeats", "2", "--final-seeds", "101-102"]
     assert main(["tune", "dpm-snc", "--dataset", "cora", *flags, "--out", str(tmp_path)]) == 0
-    assert searches[0].start == ("stack", {"members": {"pta": {}, "gmnn": {}}, "repeats": 2})
+    assert searches[0].initialiser == ("stack", {"members": {"pta": {}, "gmnn": {}}, "repeats": 2})
     assert searches[0].final_seeds == (101, 102)
 
 
@@ -196,24 +196,24 @@ def test_a_start_has_the_settings_of_its_own_search(tmp_path):
     for method, settings in (("grand", {"num_layers": 2}), ("pta", {"alpha": 0.3})):
         Config(method, None, "cora", settings, 0.8, 0.7, 20, [100]).write(tmp_path)
     members = {"pta": {"alpha": 0.3}, "grand": {"num_layers": 2}, "g3nn": {}}
-    assert searched_start("stack", "cora", tmp_path) == ("stack", {"members": members})
-    asked = searched_start("stack", "cora", tmp_path, members=("grand", "gmnn"), repeats=3)
+    assert searched_initialiser("stack", "cora", tmp_path) == ("stack", {"members": members})
+    asked = searched_initialiser("stack", "cora", tmp_path, members=("grand", "gmnn"), repeats=3)
     assert asked == ("stack", {"members": {"grand": {"num_layers": 2}, "gmnn": {}}, "repeats": 3})
     with pytest.raises(InputError, match="only a stack has members"):
-        searched_start("grand", "cora", tmp_path, repeats=2)
-    assert searched_start("grand", "citeseer", tmp_path) == ("grand", {})
-    assert searched_start("uniform", "cora", tmp_path) == ("uniform", {})
-    start = searched_start("grand", "cora", tmp_path)
-    search, plain = Search("dpm-snc", "cora", start=start), Search("dpm-snc", "cora")
+        searched_initialiser("grand", "cora", tmp_path, repeats=2)
+    assert searched_initialiser("grand", "citeseer", tmp_path) == ("grand", {})
+    assert searched_initialiser("uniform", "cora", tmp_path) == ("uniform", {})
+    start = searched_initialiser("grand", "cora", tmp_path)
+    search, plain = Search("dpm-snc", "cora", initialiser=start), Search("dpm-snc", "cora")
     found = search.settings(search.defaults)
-    assert found == {"start": ["grand", {"num_layers": 2}]} and plain.settings(plain.defaults) == {}
-    assert make_start(overridden(search.default(0), found)).num_layers == 2
-    assert search.name != plain.name and "start" not in search.space
-    same = Search("dpm-snc", "cora", start=("pta", {}))  # the method's own
+    assert found == {"initialiser": ["grand", {"num_layers": 2}]} and plain.settings(plain.defaults) == {}
+    assert make_initialiser(overridden(search.default(0), found)).num_layers == 2
+    assert search.name != plain.name and "initialiser" not in search.space
+    same = Search("dpm-snc", "cora", initialiser=("pta", {}))  # the method's own
     assert same.name == plain.name and same.settings(same.defaults) == {}
-    assert Search("dpm-snc", "cora", start=("lp", {})).settings(search.defaults) == {"start": "lp"}
-    with pytest.raises(InputError, match="gcn has no start"):
-        Search("gcn", "cora", start=start)
+    assert Search("dpm-snc", "cora", initialiser=("lp", {})).settings(search.defaults) == {"initialiser": "lp"}
+    with pytest.raises(InputError, match="gcn has no initialiser"):
+        Search("gcn", "cora", initialiser=start)
 
 
 def test_seeds_that_tables_report_are_refused(capsys):
@@ -229,9 +229,9 @@ def test_the_command_searches_from_the_given_start_and_with_earlier_settings(tmp
     Config("grand", None, "cora", {"num_layers": 2}, 0.8, 0.7, 20, [100]).write(tmp_path)
     Config("dpm-snc", "gcn", "citeseer", {"dropout": 0.2}, 0.8, 0.7, 20, [100]).write(tmp_path)
     words = ["tune", "dpm-snc", "--dataset", "cora", "--seed", "5", "--trials", "3", "--out", str(tmp_path)]
-    assert main([*words, "--start", "grand"]) == 0 and main(words) == 0
+    assert main([*words, "--initialiser", "grand"]) == 0 and main(words) == 0
     (first, rest), (second, _) = searches
-    assert (first.start, second.start) == (("grand", {"num_layers": 2}), None) and rest[0] == 3
+    assert (first.initialiser, second.initialiser) == (("grand", {"num_layers": 2}), None) and rest[0] == 3
     assert first.earlier == second.earlier == ({"dropout": 0.2},) and first.seed == 5
 
 

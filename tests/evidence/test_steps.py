@@ -14,7 +14,7 @@ from dpmsnc.evidence.run.experiment import Row, Run
 from dpmsnc.evidence.run.runner import reproduce
 from dpmsnc.evidence.run.store import Store
 
-SHORT = {"start": "uniform", "training": Training(steps=50, evaluate_every=50)}
+SHORT = {"initialiser": "uniform", "training": Training(steps=50, evaluate_every=50)}
 
 
 def small(name, seed):
@@ -34,8 +34,8 @@ def test_a_run_is_trained_once_and_asked_with_every_sampler(experiment, tmp_path
     reproduce("steps", [0], tmp_path)
     (document,) = Store(tmp_path).all("steps")
     measured = document["metrics"]["steps"]
-    shares = {measured["adopt"], 0.0}
-    asked = [(a["adopt"], a["sampler"], a["steps"]) for a in measured["answers"]]
+    shares = {measured["progressive"], 0.0}
+    asked = [(a["progressive"], a["sampler"], a["steps"]) for a in measured["answers"]]
     each = [("ancestral", 80), *((sampler, count) for sampler in SAMPLERS for count in STEPS)]
     assert sorted(asked) == sorted((share, *pair) for share in shares for pair in each)
     for answer in measured["answers"]:
@@ -43,7 +43,7 @@ def test_a_run_is_trained_once_and_asked_with_every_sampler(experiment, tmp_path
     (as_trained,) = [
         a
         for a in measured["answers"]
-        if (a["adopt"], a["sampler"], a["steps"]) == (measured["adopt"], "ddim", Sampling().steps)
+        if (a["progressive"], a["sampler"], a["steps"]) == (measured["progressive"], "ddim", Sampling().steps)
     ]
     assert as_trained["test"] == document["metrics"]["selected"]["accuracy"]
     assert (
@@ -61,9 +61,9 @@ def test_a_run_is_trained_once_and_asked_with_every_sampler(experiment, tmp_path
 def test_asking_leaves_the_model_as_it_was(experiment):
     task, model = small("grid_scattered", 0), Run(experiment, "grid_scattered", "dpm-snc", 0).build()
     model.fit(task.graph, validation=task.validation)
-    before, sampling, adopt = model.predict(), model.sampling, model.adopt_
+    before, sampling, adopt = model.predict(), model.sampling, model.progressive_
     answers = [steps.ask(model, task, replace(sampling, steps=count), adopt) for count in (1, 20)]
-    assert (model.sampling, model.adopt_) == (sampling, adopt) and np.array_equal(model.predict(), before)
+    assert (model.sampling, model.progressive_) == (sampling, adopt) and np.array_equal(model.predict(), before)
     assert [answer["steps"] for answer in answers] == [1, 20]
 
 
@@ -72,11 +72,18 @@ def fake(dataset, full, **accuracies):
     pairs = [("ancestral", 80, full)]
     pairs += [(name, count, value) for name, values in accuracies.items() for count, value in zip(STEPS, values)]
     answers = [
-        {"sampler": name, "steps": count, "adopt": share, "validation": value - share, "test": 1 - value, "cpu_s": 0.02}
+        {
+            "sampler": name,
+            "steps": count,
+            "progressive": share,
+            "validation": value - share,
+            "test": 1 - value,
+            "cpu_s": 0.02,
+        }
         for name, count, value in pairs
         for share in (0.0, 0.1)
     ]
-    return {"dataset": dataset, "metrics": {"steps": {"adopt": 0.1, "answers": answers}}}
+    return {"dataset": dataset, "metrics": {"steps": {"progressive": 0.1, "answers": answers}}}
 
 
 def test_the_choice_is_the_fewest_steps_good_enough_on_every_data_set():

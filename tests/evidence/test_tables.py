@@ -191,14 +191,14 @@ def test_further_runs_say_what_they_changed_and_what_it_gave(results, monkeypatc
     other = [["stack", {"members": {"pta": {}, "gcn": {"lr": 0.1}}, "repeats": 3}], ["pta", {"lr": 0.1}]]
     for seed, start in enumerate(other):
         changed = document(run("dpm-snc (gcn)", seed), 0.8) | {"backbone": "gcn"}
-        Store(results).put(changed | {"config": changed["config"] | {"start": start}})
+        Store(results).put(changed | {"config": changed["config"] | {"initialiser": start}})
     assert main(["table", "homophilic", "--further", "--format", "json", "--results", str(results)]) == 0
     records = json.loads(capsys.readouterr().out)
     assert [(r["most_like"], r["accuracy"], r["seeds"], r["differs_in"]) for r in records if r["method"] == "gcn"] == [
         ("gcn", 70.0, 2, ["lr=0.5", "scaling=rows"])
     ]
     assert sorted(r["differs_in"] for r in records if r["most_like"] == "dpm-snc (gcn)") == [
-        ["start=pta(lr=0.1)"], ["start=stack(members=(pta, gcn=(lr=0.1)), repeats=3)"]
+        ["initialiser=pta(lr=0.1)"], ["initialiser=stack(members=(pta, gcn=(lr=0.1)), repeats=3)"]
     ]  # fmt: skip
     monkeypatch.setitem(methods.METHODS, "gcn", Method(methods.METHODS["gcn"].build, version=2))
     assert "lr=0.5, scaling=rows, older  " in str(further.table(Stored.of(registry.find("homophilic"), results)))

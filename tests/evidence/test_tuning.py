@@ -25,9 +25,9 @@ from dpmsnc.graph import Graph
 
 SHORT = {
     "hidden_channels": 8,
-    "start": "lp",
+    "initialiser": "lp",
     "sampling": Sampling(steps=2),
-    "training": Training(steps=4, evaluate_every=2, refresh_every=2, start_refreshes=1),
+    "training": Training(steps=4, evaluate_every=2, refresh_every=2, initialiser_refreshes=1),
 }
 
 
@@ -191,7 +191,7 @@ def test_an_interrupted_search_goes_on_as_if_it_had_not_been(noted, tmp_path, ca
 
 def test_a_killed_trial_does_not_count(noted, tmp_path):
     code = (
-        "import os\nfrom pathlib import Path\nimport test_tuning as t\n"
+        "import os\nfrom pathlib import Path\nimport sys; sys.path.insert(0, 'evidence'); import test_tuning as t\n"
         "t.methods.METHODS['gcn'] = t.Method(lambda seed, **s: t.Noted(**{'epochs': 1, 'seed': seed, **s}))\n"
         "fit = t.Noted.fit\n"
         "t.Noted.fit = lambda self, *a, **k: os._exit(9) if len(t.Noted.fits) == 2 else fit(self, *a, **k)\n"
@@ -267,7 +267,9 @@ def test_a_start_is_fitted_once_for_all_trials_and_changes_no_score(monkeypatch)
     monkeypatch.setattr(PTA, "_fit", lambda self, *arguments, fit=PTA._fit: fits.append(1) or fit(self, *arguments))
     task = small("grid_scattered", 100)
     seen, search = what_is_seen(task), Search("dpm-snc", "grid_scattered")
-    monkeypatch.setattr(Search, "default", lambda self, seed: NodeClassifier(seed=100, **(SHORT | {"start": "pta"})))
+    monkeypatch.setattr(
+        Search, "default", lambda self, seed: NodeClassifier(seed=100, **(SHORT | {"initialiser": "pta"}))
+    )
     models = [prepared(search, 100, {}, seen) for _ in range(2)]
     scores = [validation_score(model, seen, lambda running: None) for model in models]
     assert fits == [1]
@@ -304,7 +306,7 @@ def test_evenly_drawn_validation_nodes_count_as_much_as_their_class():
 def test_a_start_that_depends_on_the_classifier_is_not_shared():
     seen = what_is_seen(small("grid_scattered", 100))
     for start in ("gnn", ["gnn", {}], ["gnn", {"epochs": 3}]):
-        assert seen.start(NodeClassifier(start=start)) == start and seen.starts == {}
+        assert seen.initialiser(NodeClassifier(initialiser=start)) == start and seen.initialisers == {}
 
 
 def test_a_killed_trial_is_drawn_again_also_once_there_are_trials_to_learn_from(noted, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from clusters import clusters
 from dpmsnc import InputError
 from dpmsnc.baselines import CLGNN, G3NN, GCNLPA, GNN, EntropySharpening
 from dpmsnc.data import grid_scattered
-from dpmsnc.nn.input_dropout import ThinnedGraph
+from dpmsnc.nn.input_dropout import GraphInputDropout
 from dpmsnc.nn.operator import GraphTensors, Operator
 
 SHORT = {
@@ -27,7 +27,7 @@ def dense(x):
 @pytest.mark.parametrize("features", ["sparse", "dense"])
 def test_a_thinned_graph_has_other_features_and_the_same_edges(features):
     tensors = GraphTensors.of(clusters(features=features).graph, "unit")
-    thinned, generator = ThinnedGraph(tensors), torch.Generator().manual_seed(0)
+    thinned, generator = GraphInputDropout(tensors), torch.Generator().manual_seed(0)
     whole = dense(tensors.x).clone()
     first, second = (thinned(0.5, generator) for _ in range(2))
     assert first.operator("gcn") is tensors.operator("gcn")
@@ -39,7 +39,7 @@ def test_a_thinned_graph_has_other_features_and_the_same_edges(features):
 
 def test_a_graph_without_features_stays_as_it_is():
     tensors = GraphTensors.of(grid_scattered(columns=20).graph)
-    assert ThinnedGraph(tensors)(0.5, torch.Generator()) is tensors
+    assert GraphInputDropout(tensors)(0.5, torch.Generator()) is tensors
 
 
 @pytest.mark.parametrize("kind", SHORT)

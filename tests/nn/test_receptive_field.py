@@ -12,7 +12,7 @@ from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.nn.backbones.gat import Edges
 from dpmsnc.nn.denoiser import Denoiser, Known
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.nn.receptive_field import Reach
+from dpmsnc.nn.receptive_field import ReceptiveField
 from random_graphs import random_graph
 
 CLASSES = 3
@@ -28,15 +28,15 @@ def labelled(graph, nodes, batch=1):
 def test_reach_holds_the_nodes_within_so_many_hops():
     graph = random_graph()
     tensors = GraphTensors.of(graph)
-    reach = Reach(tensors, torch.arange(graph.num_nodes) == 3, num_layers=3)
+    receptive_field = ReceptiveField(tensors, torch.arange(graph.num_nodes) == 3, num_layers=3)
     away = nx.single_source_shortest_path_length(nx.from_scipy_sparse_array(graph.adjacency), 3)
     for hops in range(4):
         expected = {node for node, distance in away.items() if distance <= hops}
-        assert set(reach.index[: reach.counts[hops]].tolist()) == expected
-        assert set(reach.nodes(2 - hops).tolist()) == expected
+        assert set(receptive_field.index[: receptive_field.counts[hops]].tolist()) == expected
+        assert set(receptive_field.nodes(2 - hops).tolist()) == expected
     A = tensors.operator("gcn").matrix.to_dense()
-    part = reach.operator("gcn", layer=1)
-    np.testing.assert_array_equal(part.matrix.to_dense(), A[reach.nodes(1)][:, reach.nodes(0)])
+    part = receptive_field.operator("gcn", layer=1)
+    np.testing.assert_array_equal(part.matrix.to_dense(), A[receptive_field.nodes(1)][:, receptive_field.nodes(0)])
 
 
 @pytest.mark.parametrize("parameterisation", ["epsilon", "label"])
@@ -48,18 +48,18 @@ def test_the_short_way_back_is_the_gradient(parameterisation, num_layers, chunk,
     graph = random_graph()
     objective = Objective(Schedule(10), parameterisation)
     denoiser = Denoiser("gcn-improved", graph.num_features, CLASSES, 8, num_layers).double().requires_grad_(False)
-    context = denoiser.settle(GraphTensors.of(graph, dtype=torch.float64), 10)
+    context = denoiser.precompute(GraphTensors.of(graph, dtype=torch.float64), 10)
     known = labelled(graph, [0, 5])
     posterior = Posterior(denoiser, objective, context, known, Sampling())
     y_t = torch.randn(graph.num_nodes, 4, CLASSES, dtype=torch.float64)
-    pull = posterior.pull(known)
-    estimate = posterior.estimate(y_t, 4, None, pull.watch())
-    r2, gradient = pull(estimate, 4)
+    label_gradient = posterior.label_gradient(known)
+    estimate = posterior.estimate(y_t, 4, None, label_gradient.recorder())
+    r2, gradient = label_gradient(estimate, 4)
     leaf = y_t.clone().requires_grad_()
     expected_r2 = ((known.y - posterior.estimate(leaf, 4, None).y0) * known.mask.unsqueeze(-1)).square().sum(dim=(0, 2))
     (expected,) = torch.autograd.grad(expected_r2.sum(), leaf)
     torch.testing.assert_close(r2, expected_r2.detach())
-    found = torch.zeros_like(expected).index_copy_(0, pull.reach.index, gradient)
+    found = torch.zeros_like(expected).index_copy_(0, label_gradient.receptive_field.index, gradient)
     torch.testing.assert_close(found, expected)
 
 
@@ -68,17 +68,17 @@ def test_guided_steps_agree_whichever_way_the_gradient_comes(backbone):
     torch.manual_seed(0)
     graph = random_graph()
     denoiser = Denoiser(backbone, graph.num_features, CLASSES, 8).double().requires_grad_(False)
-    context = denoiser.settle(GraphTensors.of(graph, dtype=torch.float64), 10)
+    context = denoiser.precompute(GraphTensors.of(graph, dtype=torch.float64), 10)
     known = labelled(graph, [1, 2])
     posterior = Posterior(denoiser, Objective(Schedule(10)), context, known, Sampling(method="ancestral"))
     y_t = torch.randn(graph.num_nodes, 2, CLASSES, dtype=torch.float64)
-    pull = posterior.pull(known)
-    assert (pull is not None) == (backbone == "gcn")
+    label_gradient = posterior.label_gradient(known)
+    assert (label_gradient is not None) == (backbone == "gcn")
 
     def denoise(y, t):
-        return posterior.estimate(y, t, None, None if pull is None else pull.watch())
+        return posterior.estimate(y, t, None, None if label_gradient is None else label_gradient.recorder())
 
-    steps = [Guided(Ancestral(Schedule(10)), known, Guidance(), way) for way in (pull, None)]
+    steps = [Guided(Ancestral(Schedule(10)), known, Guidance(), way) for way in (label_gradient, None)]
     first, second = (step(denoise, y_t, 5, 4, Noise(1.0, torch.Generator().manual_seed(0)))[0] for step in steps)
     torch.testing.assert_close(first, second)
 
@@ -88,7 +88,7 @@ def test_samples_known_on_different_nodes_are_each_pulled_by_their_own():
     torch.manual_seed(0)
     graph = random_graph()
     denoiser = Denoiser("gcn", graph.num_features, CLASSES, 8).double().requires_grad_(False)
-    context = denoiser.settle(GraphTensors.of(graph, dtype=torch.float64), 10)
+    context = denoiser.precompute(GraphTensors.of(graph, dtype=torch.float64), 10)
     both = labelled(graph, [1, 2], batch=2)
     both.mask[2, 0] = False
     both = Known(both.mask, both.y * both.mask.unsqueeze(-1))
@@ -96,9 +96,13 @@ def test_samples_known_on_different_nodes_are_each_pulled_by_their_own():
     found = []
     for known, part in ((both, y_t), (labelled(graph, [1]), y_t[:, :1]), (labelled(graph, [1, 2]), y_t[:, 1:])):
         posterior = Posterior(denoiser, Objective(Schedule(10)), context, known, Sampling())
-        pull = posterior.pull(known)
-        step = posterior.step(known, pull)
-        y_s, _ = step(lambda y, t: posterior.estimate(y, t, None, pull.watch()), part, 5, 4, Noise(0.0, None))  # noqa: B023
+        label_gradient = posterior.label_gradient(known)
+        step = posterior.step(known, label_gradient)
+
+        def denoise(y, t, posterior=posterior, label_gradient=label_gradient):
+            return posterior.estimate(y, t, None, label_gradient.recorder())
+
+        y_s, _ = step(denoise, part, 5, 4, Noise(0.0, None))
         found.append(y_s)
     torch.testing.assert_close(found[0], torch.cat(found[1:], dim=1))
 
@@ -108,7 +112,7 @@ def test_with_no_label_known_guided_samples_are_plain_samples(backbone):
     torch.manual_seed(0)
     graph = random_graph()
     denoiser = Denoiser(backbone, graph.num_features, CLASSES, 8).double().requires_grad_(False)
-    context = denoiser.settle(GraphTensors.of(graph, dtype=torch.float64), 10)
+    context = denoiser.precompute(GraphTensors.of(graph, dtype=torch.float64), 10)
     posterior = Posterior(denoiser, Objective(Schedule(10)), context, labelled(graph, []), Sampling(steps=5))
     assert posterior.sample(2, 1.0, torch.Generator().manual_seed(0)).shape == (graph.num_nodes, 2)
 

@@ -43,7 +43,7 @@ def test_the_gradient_does_not_depend_on_how_draws_are_parted(backbone, times, s
     context = denoiser.encode(tensors)
     seen = type(context)(context.encoded * keep, tensors)
     y_t = objective.corrupt(y_0, t, eps)
-    loss = (weights * objective.loss(denoiser(objective.present(y_t, t), t, seen, shown), y_0, eps, t)).sum()
+    loss = (weights * objective.loss(denoiser(objective.scale_input(y_t, t), t, seen, shown), y_0, eps, t)).sum()
     loss.backward()
     assert whole[0] == pytest.approx(loss.item(), rel=1e-12)
     for one, parameter in zip(whole[1], denoiser.parameters()):

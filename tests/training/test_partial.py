@@ -17,10 +17,10 @@ from dpmsnc.training.partial import PartialTraining
 TASK = grid_scattered(columns=20, seed=0)
 LABELS = torch.from_numpy(TASK.truth)
 TRAIN, VALIDATION, TEST = (torch.from_numpy(mask) for mask in (TASK.train, TASK.validation, TASK.test))
-OPTIONS = Training(steps=40, refresh_every=10, start_refreshes=2, evaluate_every=10)
+OPTIONS = Training(steps=40, refresh_every=10, initialiser_refreshes=2, evaluate_every=10)
 
 
-def trainer(labels=LABELS, amortised=True, options=OPTIONS, adopt=0.0):
+def trainer(labels=LABELS, amortised=True, options=OPTIONS, progressive=0.0):
     torch.manual_seed(0)
     return PartialTraining(
         Denoiser("gcn", 1, 2, hidden_channels=8, num_layers=2, shows_known=amortised),
@@ -31,7 +31,7 @@ def trainer(labels=LABELS, amortised=True, options=OPTIONS, adopt=0.0):
         VALIDATION,
         torch.full((40, 2), 0.5),
         options,
-        Sampling(steps=5, adopt=adopt),
+        Sampling(steps=5, progressive=progressive),
         torch.Generator().manual_seed(0),
     )
 
@@ -66,7 +66,7 @@ def test_training_labels_do_matter():
 
 @pytest.mark.parametrize("stopped_at", [7, 10, 33])
 def test_a_run_continued_from_its_state_ends_with_the_same_weights(stopped_at):
-    whole, first, second = trainer(adopt="auto"), trainer(adopt="auto"), trainer(adopt="auto")
+    whole, first, second = trainer(progressive="auto"), trainer(progressive="auto"), trainer(progressive="auto")
     whole.run()
 
     class Stopped(Exception):
@@ -90,7 +90,7 @@ def test_a_collapsed_sample_never_enters_the_buffer(monkeypatch):
     running = trainer()
     running.refresh()
     before = running.buffer.entries.clone()
-    running.step = OPTIONS.refresh_every * OPTIONS.start_refreshes
+    running.step = OPTIONS.refresh_every * OPTIONS.initialiser_refreshes
     monkeypatch.setattr(Posterior, "sample", lambda self, count, *_: torch.zeros(40, count, dtype=torch.long))
     running.refresh()
     assert torch.equal(running.buffer.entries, before)
@@ -131,7 +131,7 @@ def test_stops_when_validation_no_longer_improves_and_keeps_the_best():
 
 def test_validation_nodes_that_were_drawn_evenly_count_by_the_shares_of_their_classes():
     plain, weighed = (trainer(options=replace(OPTIONS, class_shares=name)) for name in ("as-validation", "estimated"))
-    weighed.start[~TRAIN] = torch.tensor([0.8, 0.2])
+    weighed.initialiser[~TRAIN] = torch.tensor([0.8, 0.2])
     weighed.class_weight = weighed.estimated_weight()
     y = LABELS[VALIDATION]
     assert plain.class_weight is None and set(y.tolist()) == {0, 1}
@@ -139,7 +139,7 @@ def test_validation_nodes_that_were_drawn_evenly_count_by_the_shares_of_their_cl
     for running, expected in ((plain, (y == 0).double().mean()), (weighed, 0.8)):
         running.posterior = lambda share: FirstClass()
         assert running.score(0.0) == pytest.approx(float(expected))
-    resumed = trainer(options=replace(OPTIONS, class_shares="estimated"))  # with a start that says nothing
+    resumed = trainer(options=replace(OPTIONS, class_shares="estimated"))  # with an initialiser that says nothing
     resumed.load_state(*weighed.state())
     assert torch.equal(resumed.class_weight, weighed.class_weight)
     few = trainer(options=OPTIONS)  # "auto": not even, or too few of each
@@ -154,7 +154,7 @@ class FirstClass:
 
 
 def test_a_run_may_begin_with_the_models_own_samples():
-    running = trainer(options=replace(OPTIONS, start_refreshes=0))
+    running = trainer(options=replace(OPTIONS, initialiser_refreshes=0))
     running.refresh()
     running.update()
     assert len(running.buffer.entries) == OPTIONS.samples_per_refresh
@@ -162,13 +162,13 @@ def test_a_run_may_begin_with_the_models_own_samples():
 
 @pytest.mark.parametrize("gain, adopted", [(0.0, 0.0), (0.009, 0.0), (0.01, 0.1)])
 def test_rounds_are_adopted_only_where_they_gain_a_point(monkeypatch, gain, adopted):
-    running = trainer(adopt="auto")
+    running = trainer(progressive="auto")
     monkeypatch.setattr(running, "score", lambda share: 0.8 + gain * (share > 0))
     running.evaluate()
-    assert running.adopt == running.best_adopt == adopted
+    assert running.progressive == running.best_progressive == adopted
     assert running.best_accuracy == pytest.approx(0.8 + gain * (adopted > 0))
 
 
 def test_without_validation_there_is_nothing_to_choose_rounds_by(monkeypatch):
     monkeypatch.setattr("test_partial.VALIDATION", torch.zeros_like(VALIDATION))
-    assert trainer(adopt="auto").adoptions == [0.0]
+    assert trainer(progressive="auto").shares == [0.0]

@@ -19,12 +19,14 @@ from dpmsnc.training.partitions import CLUSTERS_PER_PART, Parts
 from random_graphs import random_graph
 
 TASK = grid_scattered(columns=40, seed=0)
-OPTIONS = {"steps": 30, "refresh_every": 10, "start_refreshes": 2, "evaluate_every": 10}
+OPTIONS = {"steps": 30, "refresh_every": 10, "initialiser_refreshes": 2, "evaluate_every": 10}
 
 
 def classifier(**options) -> NodeClassifier:
     training = Training(**(OPTIONS | {"parts": 2} | options))
-    return NodeClassifier(hidden_channels=8, start="uniform", sampling=Sampling(steps=5, adopt=0.0), training=training)
+    return NodeClassifier(
+        hidden_channels=8, initialiser="uniform", sampling=Sampling(steps=5, progressive=0.0), training=training
+    )
 
 
 def fitted(**options) -> NodeClassifier:
@@ -94,7 +96,7 @@ def test_a_part_is_normalised_by_its_own_degrees():
 
 def test_one_part_is_the_whole_graph_without_metis(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymetis", None)
-    trainer = classifier(parts=1)._trainer(TASK.graph, TASK.train, TASK.validation, fit_start=True)
+    trainer = classifier(parts=1)._trainer(TASK.graph, TASK.train, TASK.validation, fit_initialiser=True)
     nodes, graph = trainer.part()
     assert nodes == slice(None) and graph is trainer.graph and trainer.parts_left == []
 
@@ -113,7 +115,7 @@ def test_more_parts_than_nodes_are_refused():
 
 
 def test_a_step_sees_the_labels_and_weights_of_its_part_alone():
-    trainer = classifier(parts=4)._trainer(TASK.graph, TASK.train, TASK.validation, fit_start=True)
+    trainer = classifier(parts=4)._trainer(TASK.graph, TASK.train, TASK.validation, fit_initialiser=True)
     trainer.refresh()
     nodes, part = trainer.part()
     shown = trainer.show(nodes)
@@ -155,8 +157,8 @@ def test_a_fit_goes_on_only_with_the_same_start_and_settings(tmp_path):
             self.table, self.own = {(0, 1): 2}, self
 
     def model(alpha=0.3, dropout=0.5):
-        start = LabelPropagation(alpha=alpha)
-        return NodeClassifier(hidden_channels=8, start=start, dropout=np.float32(dropout), training=steps)
+        initialiser = LabelPropagation(alpha=alpha)
+        return NodeClassifier(hidden_channels=8, initialiser=initialiser, dropout=np.float32(dropout), training=steps)
 
     class Killed(BaseException):
         pass
@@ -183,6 +185,8 @@ def test_a_model_trained_on_parts_predicts_the_whole_graph():
     x = np.eye(3, dtype=np.float32)[truth] + rng.normal(size=(180, 3))
     y = np.where(rng.random(180) < 0.3, truth, -1)
     graph = Graph.from_scipy(adjacency, x, y)
-    training = Training(steps=200, refresh_every=50, start_refreshes=2, evaluate_every=50, parts=2)
-    clf = NodeClassifier(hidden_channels=16, start="lp", sampling=Sampling(adopt=0.0), training=training).fit(graph)
+    training = Training(steps=200, refresh_every=50, initialiser_refreshes=2, evaluate_every=50, parts=2)
+    clf = NodeClassifier(
+        hidden_channels=16, initialiser="lp", sampling=Sampling(progressive=0.0), training=training
+    ).fit(graph)
     assert (clf.predict() == truth)[y == -1].mean() > 0.85  # the nearest class mean of the features gets about .7

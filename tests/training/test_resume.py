@@ -155,7 +155,7 @@ def test_an_interrupt_before_training_leaves_nothing(words, tmp_path, monkeypatc
     def interrupt(self, graph, held_back):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(NodeClassifier, "_start", interrupt)
+    monkeypatch.setattr(NodeClassifier, "_initial_probabilities", interrupt)
     assert main([*words, "--out", str(tmp_path / "new" / "model")]) == 130
     assert list(tmp_path.iterdir()) == []
 

@@ -36,7 +36,7 @@ from dpmsnc.baselines.descent import Selection, take_step
 from dpmsnc.config import BackboneName, HeadName, ScalingName, check_choices, check_range
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.denoiser import CHUNK
-from dpmsnc.nn.input_dropout import ThinnedGraph
+from dpmsnc.nn.input_dropout import GraphInputDropout
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
 
@@ -125,7 +125,7 @@ class LabelReader(nn.Module):
     def __init__(self, graph: GraphTensors, num_classes: int, options: CLGNN) -> None:
         super().__init__()
         self.graph, self.num_classes, self.width = graph, num_classes, options.hidden_channels
-        self.input_dropout, self.thinned = options.input_dropout, ThinnedGraph(graph)
+        self.input_dropout, self.thinned = options.input_dropout, GraphInputDropout(graph)
         self.network = MeanField(
             options.backbone,
             graph.num_features,

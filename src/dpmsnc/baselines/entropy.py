@@ -26,7 +26,7 @@ from dpmsnc.baselines.base import Baseline
 from dpmsnc.baselines.descent import descend
 from dpmsnc.config import BackboneName, HeadName, ScalingName, check_choices, check_range
 from dpmsnc.graph import UNKNOWN, Graph
-from dpmsnc.nn.input_dropout import ThinnedGraph
+from dpmsnc.nn.input_dropout import GraphInputDropout
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
 
@@ -75,7 +75,7 @@ class EntropySharpening(Baseline):
                 self.dropout,
                 self.head,
             )
-        thinned, generator = ThinnedGraph(tensors), torch.Generator().manual_seed(int(self.seed))
+        thinned, generator = GraphInputDropout(tensors), torch.Generator().manual_seed(int(self.seed))
         optimiser = torch.optim.Adam(network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
         return descend(
             lambda: self._loss(network(thinned(self.input_dropout, generator), generator), y),

@@ -38,7 +38,7 @@ from dpmsnc.config import BackboneName, HeadName, ScalingName, check_choices, ch
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.backbones.base import multiply
 from dpmsnc.nn.dropout import relu_dropout
-from dpmsnc.nn.input_dropout import ThinnedGraph, Thinning
+from dpmsnc.nn.input_dropout import GraphInputDropout, InputDropout
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors, Operator
 
@@ -114,8 +114,8 @@ class Generative(nn.Module):
 
     def __init__(self, graph: GraphTensors, num_classes: int, options: G3NN) -> None:
         super().__init__()
-        self.graph, self.dropout, self.thin = graph, options.dropout, Thinning(graph.x)
-        self.input_dropout, self.thinned = options.input_dropout, ThinnedGraph(graph)
+        self.graph, self.dropout, self.thin = graph, options.dropout, InputDropout(graph.x)
+        self.input_dropout, self.thinned = options.input_dropout, GraphInputDropout(graph)
         in_channels, width = graph.num_features, options.hidden_channels
         self.posterior = MeanField(
             options.backbone, in_channels, num_classes, width, options.num_layers, options.dropout, options.head

@@ -44,7 +44,7 @@ from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.backbones.base import Backbone
 from dpmsnc.nn.backbones.gat import GAT, DroppedGAT, Edges, GATConv, attend
 from dpmsnc.nn.backbones.gcn import GCN
-from dpmsnc.nn.input_dropout import ThinnedGraph
+from dpmsnc.nn.input_dropout import GraphInputDropout
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors, Operator, OperatorName
 
@@ -91,7 +91,7 @@ class GCNLPA(Baseline):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             network = weighted_network(self, tensors, graph.num_classes)
-        thinned, generator = ThinnedGraph(tensors), torch.Generator().manual_seed(int(self.seed))
+        thinned, generator = GraphInputDropout(tensors), torch.Generator().manual_seed(int(self.seed))
         nodes = torch.from_numpy(np.flatnonzero(y_train != UNKNOWN))
         y = torch.from_numpy(y_train)[nodes]
 

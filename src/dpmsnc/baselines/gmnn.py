@@ -45,7 +45,7 @@ from dpmsnc.config import BackboneName, HeadName, ScalingName, check_choices, ch
 from dpmsnc.graph import Graph
 from dpmsnc.nn.backbones.base import Backbone
 from dpmsnc.nn.backbones.gcn import GCN, GCNConv
-from dpmsnc.nn.input_dropout import Thinning
+from dpmsnc.nn.input_dropout import InputDropout
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors, Operator
 
@@ -160,7 +160,7 @@ class Learner:
 
     def look_at(self, x: Tensor | Operator) -> None:
         """From now on, predict from this input, a row per node."""
-        self.thin = Thinning(x)
+        self.thin = InputDropout(x)
 
     def learn(self, target: Tensor, epochs: int, evaluate_every: int, only: Tensor | None = None) -> Iterator[Tensor]:
         """Train towards class probabilities, of all nodes or of some, and yield predictions from time to time."""

@@ -1,6 +1,6 @@
 """A plain GNN: every node is classified on its own, p(y | G) = prod_i p(y_i | G), by cross-entropy on known labels.
 
-It is the GCN, GAT, ... row of every table, and the mean-field start of the paper's Algorithm 1.
+It is the GCN, GAT, ... row of every table, and the mean-field initialiser of the paper's Algorithm 1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dpmsnc.baselines.base import Baseline
 from dpmsnc.baselines.descent import take_step
 from dpmsnc.config import BackboneName, HeadName, ScalingName, check_choices, check_range
 from dpmsnc.graph import UNKNOWN, Graph
-from dpmsnc.nn.input_dropout import ThinnedGraph
+from dpmsnc.nn.input_dropout import GraphInputDropout
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
 
@@ -64,7 +64,7 @@ class GNN(Baseline):
                 self.dropout,
                 self.head,
             )
-        thinned, generator = ThinnedGraph(tensors), torch.Generator().manual_seed(int(self.seed))
+        thinned, generator = GraphInputDropout(tensors), torch.Generator().manual_seed(int(self.seed))
         optimiser = torch.optim.Adam(network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
         nodes = torch.from_numpy(np.flatnonzero(y_train != UNKNOWN))
         target = torch.from_numpy(y_train)[nodes]

@@ -33,7 +33,7 @@ from dpmsnc.config import ScalingName, check_choices, check_range
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.backbones.base import multiply
 from dpmsnc.nn.dropout import keep_mask, relu_dropout
-from dpmsnc.nn.input_dropout import Thinning
+from dpmsnc.nn.input_dropout import InputDropout
 from dpmsnc.nn.operator import GraphTensors, Operator
 
 
@@ -93,7 +93,7 @@ class RandomPropagation(nn.Module):
 
     def __init__(self, graph: GraphTensors, num_classes: int, options: GRAND) -> None:
         super().__init__()
-        self.options, self.S, self.thin = options, graph.operator("gcn"), Thinning(graph.x)
+        self.options, self.S, self.thin = options, graph.operator("gcn"), InputDropout(graph.x)
         self.weight = nn.Parameter(torch.empty(graph.num_features, options.hidden_channels))
         nn.init.xavier_uniform_(self.weight)
         self.bias = nn.Parameter(torch.zeros(options.hidden_channels))

@@ -19,7 +19,7 @@ from dpmsnc.config import ScalingName, check_choices, check_range
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.backbones.base import multiply
 from dpmsnc.nn.dropout import relu_dropout
-from dpmsnc.nn.input_dropout import Thinning
+from dpmsnc.nn.input_dropout import InputDropout
 from dpmsnc.nn.operator import GraphTensors
 
 
@@ -75,7 +75,7 @@ class Perceptron(nn.Module):
 
     def __init__(self, graph: GraphTensors, num_classes: int, hidden_channels: int, dropout: float) -> None:
         super().__init__()
-        self.thin, self.dropout = Thinning(graph.x), dropout
+        self.thin, self.dropout = InputDropout(graph.x), dropout
         self.weight = nn.Parameter(torch.empty(graph.num_features, hidden_channels))
         nn.init.xavier_uniform_(self.weight)
         self.bias = nn.Parameter(torch.zeros(hidden_channels))

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from dpmsnc.evidence.run.store import Cost
     from dpmsnc.graph import Graph
 
-StartName = Literal["gnn", "pta", "grand", "g3nn", "gmnn", "gcn", "gat", "sage", "stack", "lp", "uniform"]
+InitialiserName = Literal["gnn", "pta", "grand", "g3nn", "gmnn", "gcn", "gat", "sage", "stack", "lp", "uniform"]
 SettingName = Literal["synthetic", "homophilic", "heterophilic", "inductive", "reasoning"]
 
 
 def model_flags() -> type[Any]:
     """A dataclass with the arguments of `NodeClassifier` as fields."""
-    hints = typing.get_type_hints(NodeClassifier.__init__) | {"start": StartName}
+    hints = typing.get_type_hints(NodeClassifier.__init__) | {"initialiser": InitialiserName}
     arguments = inspect.signature(NodeClassifier).parameters.values()
     fields = [(a.name, hints[a.name], a.default) for a in arguments]
     return make_dataclass("ModelFlags", fields, namespace={"__doc__": NodeClassifier.__doc__, "__module__": __name__})
@@ -149,11 +149,11 @@ class Fit:
         )
 
     def classifier(self) -> NodeClassifier:
-        """As the flags say; a start that is the configuration's also has the settings that it has there."""
+        """As the flags say; an initialiser that is the configuration's also has the settings that it has there."""
         model = dict(vars(self.model))
-        match configured_model(self.config).get("start"):
-            case [name, _] as start if name == model["start"]:
-                model["start"] = start
+        match configured_model(self.config).get("initialiser"):
+            case [name, _] as initialiser if name == model["initialiser"]:
+                model["initialiser"] = initialiser
         return NodeClassifier(**model)
 
     def _report(self, clf: NodeClassifier, cost: Cost) -> int:
@@ -182,9 +182,9 @@ def fit_defaults(arguments: Sequence[str]) -> Fit:
     if chosen.preset and chosen.config:
         raise InputError("a configuration is a change to the defaults, not to a preset; give --config or --preset")
     model = preset(chosen.preset, chosen.setting) if chosen.preset else configured_model(chosen.config)
-    match model.get("start"):
+    match model.get("initialiser"):
         case [name, _]:  # flags know names alone
-            model = model | {"start": name}
+            model = model | {"initialiser": name}
     return Fit(out=tyro.MISSING, model=ModelFlags(**model))
 
 

@@ -131,7 +131,7 @@ class Evaluate:
         if self.model is not None:
             clf = NodeClassifier.load(self.model)
             known = in_graph(comparison.predictions.given(), clf.graph_)
-            labels = clf.predict(known, condition_on="train", own=True)
+            labels = clf.predict(known, condition_on="train", clamp_known=False)
             own = {str(name): spelled(label) for name, label in zip(clf.graph_.ids.tolist(), labels)}
             return {
                 "subgraph_accuracy": comparison.subgraph_accuracy(clf.graph_, own),

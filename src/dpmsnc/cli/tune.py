@@ -10,7 +10,7 @@ from typing import Any
 
 import tyro
 
-from dpmsnc.cli.fit import StartName
+from dpmsnc.cli.fit import InitialiserName
 from dpmsnc.config import BackboneName
 from dpmsnc.errors import InputError
 
@@ -25,11 +25,11 @@ class Tune:
     """The data set, for example cora."""
     backbone: BackboneName | None = None
     """The graph network, where the method has one; by default the method's own."""
-    start: StartName | None = None
+    initialiser: InitialiserName | None = None
     """Who fills the first buffer of dpm-snc and masked-labels in all trials, with what its own search found on the data
-    set; by default the method's own start."""
+    set; by default the method's own initialiser."""
     members: tuple[str, ...] = ()
-    """Whom to stack where the start is a stack, for example pta grand gmnn; by default the stack's own members."""
+    """Members of the initialiser if it is a stack, for example pta grand gmnn; by default the stack's own members."""
     repeats: int = 1
     """How often a stack fits each member, with other seeds."""
     fix: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
@@ -50,18 +50,18 @@ class Tune:
 
     def run(self) -> int:
         from dpmsnc.cli.main import parse_seeds
-        from dpmsnc.evidence.search.previous import earlier_settings, searched_start
+        from dpmsnc.evidence.search.previous import earlier_settings, searched_initialiser
         from dpmsnc.evidence.search.search import Search
         from dpmsnc.evidence.search.study import tune
 
         seeds = tuple(dict.fromkeys(parse_seeds(self.seeds)))
         further = [] if self.final_seeds is None else parse_seeds(self.final_seeds, "--final-seeds")
         final_seeds = tuple(dict.fromkeys(further))
-        start = None
-        if self.start is None and (self.members or self.repeats != 1):
-            raise InputError("--members and --repeats say what a stack is like: give --start stack too")
-        if self.start is not None:
-            start = searched_start(self.start, self.dataset, self.out, self.members, self.repeats)
+        initialiser = None
+        if self.initialiser is None and (self.members or self.repeats != 1):
+            raise InputError("--members and --repeats say what a stack is like: give --initialiser stack too")
+        if self.initialiser is not None:
+            initialiser = searched_initialiser(self.initialiser, self.dataset, self.out, self.members, self.repeats)
         earlier = earlier_settings(self.method, self.dataset, self.backbone, self.out)
         search = Search(
             self.method,
@@ -70,7 +70,7 @@ class Tune:
             seeds,
             final_seeds,
             self.seed,
-            start=start,
+            initialiser=initialiser,
             earlier=earlier,
             fixed=parse_settings(self.fix),
         )

@@ -22,10 +22,10 @@ from dpmsnc.diffusion.objective import Estimate, Objective
 from dpmsnc.diffusion.sampler import Denoise, Noise, Step
 from dpmsnc.nn.denoiser import Denoiser, Known
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.nn.receptive_field import Reach, Watch
+from dpmsnc.nn.receptive_field import HiddenRecorder, ReceptiveField
 
 
-class Pull:
+class LabelGradient:
     """||r||^2 and its gradient by y_t without autograd: backwards only where labelled nodes reach, no weights involved.
 
     The evaluation of the network that made the estimate is watched, and the way back starts from what was seen.
@@ -33,20 +33,20 @@ class Pull:
 
     def __init__(self, denoiser: Denoiser, objective: Objective, graph: GraphTensors, known: Known) -> None:
         self.denoiser, self.objective = denoiser, objective
-        self.reach = Reach(graph, known.mask.any(dim=1), denoiser.num_layers)
-        self.labelled = self.reach.nodes(denoiser.num_layers - 1)
+        self.receptive_field = ReceptiveField(graph, known.mask.any(dim=1), denoiser.num_layers)
+        self.labelled = self.receptive_field.nodes(denoiser.num_layers - 1)
         self.known = known.at(self.labelled)
 
-    def watch(self) -> Watch:
-        self.watched = Watch(self.reach)
+    def recorder(self) -> HiddenRecorder:
+        self.watched = HiddenRecorder(self.receptive_field)
         return self.watched
 
     def __call__(self, estimate: Estimate, t: int) -> tuple[Tensor, Tensor]:
-        """||r||^2 of each sample (batch,) and the gradient at the nodes of the reach, for the estimate watched."""
+        """||r||^2 of each sample (batch,) and the gradient within the receptive field, for the recorded estimate."""
         y0 = estimate.y0.index_select(0, self.labelled)
         r = residual(self.known, y0)
-        by_output, by_y = self.objective.go_back(r.mul(-2), y0, t)
-        gradient = self.objective.present(self.denoiser.go_back(by_output, self.watched), t)
+        by_output, by_y = self.objective.backward(r.mul(-2), y0, t)
+        gradient = self.objective.scale_input(self.denoiser.backward(by_output, self.watched), t)
         gradient[: len(by_y)] += by_y
         return r.square().sum(dim=(0, 2)), gradient
 
@@ -54,12 +54,14 @@ class Pull:
 class Guided(Step):
     """Any step, followed by the gradient and the projection.
 
-    The gradient comes from `pull`, or else from autograd through all of `denoise`.
+    The gradient comes from `label_gradient`, or else from autograd through all of `denoise`.
     """
 
-    def __init__(self, step: Step, known: Known, guidance: Guidance, pull: Pull | None = None) -> None:
+    def __init__(
+        self, step: Step, known: Known, guidance: Guidance, label_gradient: LabelGradient | None = None
+    ) -> None:
         super().__init__(step.schedule)
-        self.step, self.known, self.guidance, self.pull = step, known, guidance, pull
+        self.step, self.known, self.guidance, self.label_gradient = step, known, guidance, label_gradient
         self.rows = known.mask.any(dim=1).nonzero().squeeze(1)
         self.known_rows = known.at(self.rows)
 
@@ -74,10 +76,10 @@ class Guided(Step):
         return self.project(y_s, t, s, noise), estimate
 
     def follow_gradient(self, denoise: Denoise, y_t: Tensor, t: int, s: int, noise: Noise) -> tuple[Tensor, Estimate]:
-        if self.pull is not None:
+        if self.label_gradient is not None:
             y_s, estimate = self.step(denoise, y_t, t, s, noise)
-            r2, gradient = self.pull(estimate, t)
-            rows = self.pull.reach.index
+            r2, gradient = self.label_gradient(estimate, t)
+            rows = self.label_gradient.receptive_field.index
             pulled = y_s.index_select(0, rows).sub_(self.gamma(r2) * gradient)
             return y_s.index_copy_(0, rows, pulled), estimate
         with torch.enable_grad():

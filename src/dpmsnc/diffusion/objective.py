@@ -63,7 +63,7 @@ class Objective:
             return torch.zeros_like(eps)
         return at(self.schedule.signal, t, eps) * y_0 + at(self.schedule.noise, t, eps) * eps
 
-    def present(self, y_t: Tensor, t: Tensor | int) -> Tensor:
+    def scale_input(self, y_t: Tensor, t: Tensor | int) -> Tensor:
         """y_t as the network is given it: as it is where noise is predicted, times sqrt(alpha_bar_t) where labels are.
 
         That is as much as y_t says about y_0. At t = T nothing is left of it, and shown labels are not drowned in noise
@@ -81,7 +81,7 @@ class Objective:
         y0 = output.softmax(dim=-1)
         return Estimate((y_t - signal * y0) / noise, y0)
 
-    def go_back(self, grad: Tensor, y0: Tensor, t: int) -> tuple[Tensor, Tensor]:
+    def backward(self, grad: Tensor, y0: Tensor, t: int) -> tuple[Tensor, Tensor]:
         """From the gradient by the estimate y0 at time t: that by the output, and that by y_t apart from the output."""
         if self.parameterisation == "epsilon":
             by_y = grad / self.schedule.signal[t]

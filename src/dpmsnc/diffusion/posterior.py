@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from dpmsnc.config import Sampling
-from dpmsnc.diffusion.guidance import Guided, Pull
+from dpmsnc.diffusion.guidance import Guided, LabelGradient
 from dpmsnc.diffusion.objective import Estimate, Objective
 from dpmsnc.diffusion.sampler import STEPS, Callback, Noise, Step, reverse
 from dpmsnc.nn.denoiser import Context, Denoiser, Known
-from dpmsnc.nn.receptive_field import Watch
+from dpmsnc.nn.receptive_field import HiddenRecorder
 
 MAX_ROUNDS = 100
 
@@ -36,12 +36,12 @@ class Posterior:
         temperature: float,
         generator: torch.Generator,
         callback: Callback | None = None,
-        own: bool = False,
+        clamp_known: bool = True,
     ) -> Tensor:
-        """Joint labellings (nodes, num_samples) as class indices; known labels come back unchanged, unless the model's
-        `own` opinion on them is asked for."""
+        """Joint labellings (nodes, num_samples) as class indices; known labels come back unchanged if they
+        are clamped."""
         y = self.draw(num_samples, temperature, generator, callback)
-        if own:
+        if not clamp_known:
             return y.argmax(dim=-1)
         return torch.where(self.known.mask, self.known.y.argmax(dim=-1), y.argmax(dim=-1))
 
@@ -50,14 +50,14 @@ class Posterior:
     ) -> Tensor:
         """Final y (nodes, num_samples, classes) of the model's own making, known nodes included."""
         noise, known = Noise(temperature, generator), self.known
-        share = 0.0 if self.sampling.adopt == "auto" else self.sampling.adopt
+        share = 0.0 if self.sampling.progressive == "auto" else self.sampling.progressive
         if share == 0:
             return self.run(known, num_samples, noise, callback)
         y, confidence = self.confident_run(known, num_samples, noise, callback)
         for _ in range(MAX_ROUNDS):
             if bool(known.mask.all()):
                 break
-            known = adopt(known, y, confidence, share)
+            known = adopt_confident(known, y, confidence, share)
             run, confidence = self.confident_run(known, num_samples, noise, callback)
             adopted = known.mask & ~self.known.mask
             y = torch.where(adopted.unsqueeze(-1), known.y, run)
@@ -84,46 +84,48 @@ class Posterior:
     def run(self, known: Known, num_samples: int, noise: Noise, callback: Callback | None) -> Tensor:
         """One reverse process, and its last y."""
         shown = known if self.denoiser.shows_known else None
-        pull = self.pull(known)
+        label_gradient = self.label_gradient(known)
 
         def denoise(y_t: Tensor, t: int) -> Estimate:
-            return self.estimate(y_t, t, shown, None if pull is None else pull.watch())
+            return self.estimate(y_t, t, shown, None if label_gradient is None else label_gradient.recorder())
 
-        step, like = self.step(known, pull), self.context.encoded
+        step, like = self.step(known, label_gradient), self.context.encoded
         shape = (known.y.shape[0], num_samples, known.y.shape[-1])
-        needs_autograd = isinstance(step, Guided) and pull is None
+        needs_autograd = isinstance(step, Guided) and label_gradient is None
         # about a tenth faster than no_grad, but what comes out of it must be copied before training may touch it
         with torch.no_grad() if needs_autograd else torch.inference_mode():
             y = reverse(denoise, step, shape, noise, like, self.steps, callback)
         return y.clone()
 
-    def estimate(self, y_t: Tensor, t: Tensor | int, shown: Known | None, watch: Watch | None = None) -> Estimate:
-        output = self.denoiser(self.objective.present(y_t, t), t, self.context, shown, watch=watch)
+    def estimate(
+        self, y_t: Tensor, t: Tensor | int, shown: Known | None, recorder: HiddenRecorder | None = None
+    ) -> Estimate:
+        output = self.denoiser(self.objective.scale_input(y_t, t), t, self.context, shown, recorder=recorder)
         return self.objective.estimate(output, y_t, t)
 
     def eps(self, y_t: Tensor, t: Tensor) -> Tensor:
         """The noise in y_t, with no label shown: what the bound on p_theta(y | G) asks for."""
         return self.estimate(y_t, t, None).eps
 
-    def step(self, known: Known, pull: Pull | None) -> Step:
+    def step(self, known: Known, label_gradient: LabelGradient | None) -> Step:
         blank = self.objective.process == "blank"
         step = STEPS["independent" if blank else self.sampling.method](self.objective.schedule)
         if self.denoiser.shows_known or not bool(known.mask.any()):
             return step
-        return Guided(step, known, self.sampling.guidance, pull)
+        return Guided(step, known, self.sampling.guidance, label_gradient)
 
-    def pull(self, known: Known) -> Pull | None:
+    def label_gradient(self, known: Known) -> LabelGradient | None:
         """The gradient of guidance, where the network knows a shorter way to it than autograd."""
-        if not self.denoiser.goes_back or self.sampling.guidance.strength == 0 or not bool(known.mask.any()):
+        if not self.denoiser.has_backward or self.sampling.guidance.strength == 0 or not bool(known.mask.any()):
             return None
-        return Pull(self.denoiser, self.objective, self.context.graph, known)
+        return LabelGradient(self.denoiser, self.objective, self.context.graph, known)
 
     @property
     def steps(self) -> int | None:
         return 1 if self.objective.process == "blank" else self.sampling.steps
 
 
-def adopt(known: Known, y: Tensor, confidence: Tensor, share: float) -> Known:
+def adopt_confident(known: Known, y: Tensor, confidence: Tensor, share: float) -> Known:
     """Known labels, and in each sample the labels of the most confident `share` of its other nodes.
 
     Of those, only nodes nearer to the most confident one than to the median are taken: where few nodes stand out, the

@@ -25,7 +25,7 @@ from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.errors import InputError, ModelFileError
 from dpmsnc.graph.clean import short_list
 from dpmsnc.graph.split import split_known
-from dpmsnc.json_values import plain, with_infinities, with_nan
+from dpmsnc.json_values import json_value, with_infinities, with_nan
 
 if TYPE_CHECKING:
     from dpmsnc.estimators.node_classifier import NodeClassifier
@@ -65,7 +65,7 @@ def read_model(kind: type[Classifier], folder: Path) -> Classifier:
         clf = kind(**settings(description["config"]))
         clf.train_, clf.validation_ = (tensors.pop(name).numpy() for name in ("train", "validation"))
         clf.buffer_ = tensors.pop("buffer")
-        clf.adopt_, clf.best_step_ = description["adopt"], description["best_step"]
+        clf.progressive_, clf.best_step_ = description["progressive"], description["best_step"]
         (clf.best_accuracy_,), clf.interrupted_ = with_nan([description["best_accuracy"]]), description["interrupted"]
         history = description["history"]
         losses, accuracies = (with_nan(history[name]) for name in ("loss", "validation_accuracy"))
@@ -100,20 +100,20 @@ def describe(clf: NodeClassifier) -> dict[str, Any]:
     """The content of model.json."""
     from dpmsnc import __version__
 
-    named = isinstance(clf.start, (str, tuple, list))
-    start = clf.start if named else "uniform"  # only `fit` needs the object again
+    named = isinstance(clf.initialiser, (str, tuple, list))
+    initialiser = clf.initialiser if named else "uniform"  # only `fit` needs the object again
     description = {
         "format": FORMAT_VERSION,
         "dpmsnc": __version__,
         "process": clf.process,
-        "config": clf.config() | {"start": start},
-        "adopt": clf.adopt_,
+        "config": clf.config() | {"initialiser": initialiser},
+        "progressive": clf.progressive_,
         "best_step": clf.best_step_,
         "best_accuracy": clf.best_accuracy_,
         "interrupted": clf.interrupted_,
         "history": asdict(clf.history_),
     }
-    return plain(description)
+    return json_value(description)
 
 
 def read_description(folder: Path) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def is_finished(folder: Path, clf: NodeClassifier, graph: Graph, validation: Any
     if not (folder / "model.json").is_file() or (folder / CHECKPOINT).is_file():
         return False
     description = read_description(folder)
-    if (description.get("process"), plain(description.get("config"))) != (clf.process, plain(clf.config())):
+    if (description.get("process"), json_value(description.get("config"))) != (clf.process, json_value(clf.config())):
         raise InputError(f"{folder} holds a model with other settings; give another folder, or use --overwrite")
     held = read_model(type(clf), folder)
     there = fingerprint({}, held.graph_, held.train_, held.validation_)

@@ -53,9 +53,9 @@ class NodeClassifier:
 
     Args:
         backbone: The graph network inside the denoiser.
-        start: Who fills the first buffer: "pta", "gnn" (the same backbone, plain), "grand", "g3nn", "gmnn", "gcn",
-            "gat" (which drops attention), "sage", "stack" (a mixture), "lp", "uniform"; a name and settings, as in
-            ("lp", {"alpha": 0.1}); or an object with `fit(graph, validation=...)` and `predict_proba()`.
+        initialiser: What fills the first buffer: "pta", "gnn" (the same backbone, plain), "grand", "g3nn", "gmnn",
+            "gcn", "gat" (which drops attention), "sage", "stack" (a mixture), "lp", "uniform"; a name with settings,
+            as in ("lp", {"alpha": 0.1}); or an object with `fit(graph, validation=...)` and `predict_proba()`.
         conditioning: How known labels enter: shown to a network trained for it ("amortised"), or by Algorithm 2's
             gradient and projection ("guided").
         parameterisation: What the network predicts: the label behind the noise, or the noise (the paper's).
@@ -89,7 +89,7 @@ class NodeClassifier:
         head_layers: int = 1,
         conditioning: ConditioningName = "amortised",
         parameterisation: ParameterisationName = "label",
-        start: Any = "pta",
+        initialiser: Any = "pta",
         scaling: ScalingName = "unit",
         seed: int = 0,
         device: str = "auto",
@@ -105,7 +105,7 @@ class NodeClassifier:
         self.head_layers = head_layers
         self.conditioning: ConditioningName = conditioning
         self.parameterisation: ParameterisationName = parameterisation
-        self.start = start
+        self.initialiser = initialiser
         self.scaling: ScalingName = scaling
         self.seed = seed
         self.device = device
@@ -154,7 +154,7 @@ class NodeClassifier:
         checkpoint = Path(checkpoint) if checkpoint is not None else None
         config = fingerprint(self.config(), graph, train, held_back)
         going_on = resume and checkpoint is not None and checkpoint.exists()
-        trainer = self._trainer(graph, train, held_back, fit_start=not going_on)
+        trainer = self._trainer(graph, train, held_back, fit_initialiser=not going_on)
         if going_on and checkpoint is not None:
             tensors, values = load_state(checkpoint)
             if values.pop("config", None) != config:
@@ -181,7 +181,7 @@ class NodeClassifier:
         known: Any = None,
         *,
         condition_on: Which = "known",
-        own: bool = False,
+        clamp_known: bool = True,
         callback: Callback | None = None,
     ) -> NDArray[Any]:
         """The joint labelling of all nodes, as class names in the order of `graph_.ids`; known labels stay as they are.
@@ -189,10 +189,10 @@ class NodeClassifier:
         Args:
             known: Labels revealed after training (a dict id -> class, or a Series): conditioned on at once, no refit.
             condition_on: "known" uses every label the graph has; "train" only those trained on, as in the tables.
-            own: Answer with the model's own opinion on known nodes too.
+            clamp_known: Known labels come back unchanged; False answers with the model's own opinion on them.
             callback: Called as `callback(t, y_t, estimate)` at every step of the reverse process; clone what you keep.
         """
-        labels = self._labels(1, self.sampling.temperature, known, condition_on, None, own, callback)
+        labels = self._labels(1, self.sampling.temperature, known, condition_on, None, clamp_known, callback)
         return self.graph_.decode(labels[0])
 
     def sample(
@@ -282,7 +282,7 @@ class NodeClassifier:
     # What follows is shared by the verbs above.
 
     def _trainer(
-        self, graph: Graph, train: NDArray[np.bool_], held_back: NDArray[np.bool_], fit_start: bool
+        self, graph: Graph, train: NDArray[np.bool_], held_back: NDArray[np.bool_], fit_initialiser: bool
     ) -> PartialTraining:
         import torch
 
@@ -291,9 +291,11 @@ class NodeClassifier:
         tensors = self._graph_tensors(graph)
         visible = np.where(train | held_back, graph.y, UNKNOWN)
         shape = (graph.num_nodes, graph.num_classes)
-        start = self._start(graph, held_back) if fit_start else np.full(shape, 1 / graph.num_classes)
-        if start.shape != shape:
-            raise InputError(f"the start gave probabilities of shape {start.shape}, expected {shape}")
+        initialiser = (
+            self._initial_probabilities(graph, held_back) if fit_initialiser else np.full(shape, 1 / graph.num_classes)
+        )
+        if initialiser.shape != shape:
+            raise InputError(f"the initialiser gave probabilities of shape {initialiser.shape}, expected {shape}")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             denoiser = self._denoiser(graph)
@@ -304,20 +306,20 @@ class NodeClassifier:
             labels=self._tensor(visible),
             train=self._tensor(train),
             validation=self._tensor(held_back),
-            start=self._tensor(start.astype(np.float32)),
+            initialiser=self._tensor(initialiser.astype(np.float32)),
             options=self.training,
             sampling=self.sampling,
             generator=self._generator(self.seed),
         )
 
-    def _start(self, graph: Graph, held_back: NDArray[np.bool_]) -> NDArray[Any]:
+    def _initial_probabilities(self, graph: Graph, held_back: NDArray[np.bool_]) -> NDArray[Any]:
         """Mean-field probabilities of the first buffer."""
-        from dpmsnc.baselines.start import make_start
+        from dpmsnc.baselines.initialiser import make_initialiser
 
-        start = make_start(self).fit(graph, validation=held_back if held_back.any() else None)
+        initialiser = make_initialiser(self).fit(graph, validation=held_back if held_back.any() else None)
         # a classifier would answer with the validation labels themselves
-        only_train = {"condition_on": "train"} if isinstance(start, NodeClassifier) else {}
-        return np.asarray(start.predict_proba(**only_train))
+        only_train = {"condition_on": "train"} if isinstance(initialiser, NodeClassifier) else {}
+        return np.asarray(initialiser.predict_proba(**only_train))
 
     def _keep(
         self, trainer: PartialTraining, graph: Graph, train: NDArray[np.bool_], held_back: NDArray[np.bool_]
@@ -326,8 +328,12 @@ class NodeClassifier:
         trainer.denoiser.load_state_dict(trainer.best if trainer.history.step else trainer.averaged)
         self.last_weights_ = trainer.averaged
         self.denoiser_, self.history_, self.buffer_ = trainer.denoiser, trainer.history, trainer.buffer.entries.cpu()
-        self.start_proba_ = trainer.start.cpu().numpy()
-        self.adopt_, self.best_step_, self.best_accuracy_ = trainer.best_adopt, trainer.best_step, trainer.best_accuracy
+        self.initialiser_proba_ = trainer.initialiser.cpu().numpy()
+        self.progressive_, self.best_step_, self.best_accuracy_ = (
+            trainer.best_progressive,
+            trainer.best_step,
+            trainer.best_accuracy,
+        )
         self.graph_, self.classes_, self.train_, self.validation_ = graph, graph.classes, train, held_back
 
     def _denoiser(self, graph: Graph) -> Denoiser:
@@ -358,10 +364,12 @@ class NodeClassifier:
 
         mask = self._tensor(y != UNKNOWN).unsqueeze(1)
         one_hot = torch.nn.functional.one_hot(self._tensor(np.maximum(y, 0)), len(self.classes_)).float().unsqueeze(1)
-        context = self.denoiser_.settle(self._graph_tensors(self.graph_), self.schedule.num_steps)
+        context = self.denoiser_.precompute(self._graph_tensors(self.graph_), self.schedule.num_steps)
         self.denoiser_.requires_grad_(False)
         known = Known(mask, one_hot * mask.unsqueeze(-1))
-        return Posterior(self.denoiser_, self._objective(), context, known, replace(self.sampling, adopt=self.adopt_))
+        return Posterior(
+            self.denoiser_, self._objective(), context, known, replace(self.sampling, progressive=self.progressive_)
+        )
 
     def _labels(
         self,
@@ -370,7 +378,7 @@ class NodeClassifier:
         known: Any,
         condition_on: Which,
         seed: int | None,
-        own: bool = False,
+        clamp_known: bool = True,
         callback: Callback | None = None,
     ) -> NDArray[np.int64]:
         """Joint labellings (num_samples, nodes) as class indices."""
@@ -379,7 +387,7 @@ class NodeClassifier:
         check_number("temperature", temperature, 0)
         posterior = self._posterior(self._conditioned(known, condition_on))
         generator = self._generator(self.seed if seed is None else seed)
-        labels = posterior.sample(num_samples, temperature, generator, callback, own=own)
+        labels = posterior.sample(num_samples, temperature, generator, callback, clamp_known)
         return labels.T.cpu().numpy()
 
     def _conditioned(self, known: Any, condition_on: Which) -> NDArray[np.int64]:

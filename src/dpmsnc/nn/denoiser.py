@@ -21,7 +21,7 @@ from dpmsnc.nn.backbones import BACKBONES
 from dpmsnc.nn.dropout import dropout
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.nn.products import project
-from dpmsnc.nn.receptive_field import Watch
+from dpmsnc.nn.receptive_field import HiddenRecorder
 
 TIME_CHANNELS = 128
 CHUNK = 2**20
@@ -91,7 +91,7 @@ class Denoiser(nn.Module):
         return Context(self.backbone.encode(graph), graph)
 
     @torch.no_grad()
-    def settle(self, graph: GraphTensors, num_steps: int) -> Context:
+    def precompute(self, graph: GraphTensors, num_steps: int) -> Context:
         """The context of weights that no longer change, with all times from 0 to `num_steps`."""
         times = self.embed(torch.arange(num_steps + 1, device=graph.device)).to(graph.dtype)
         return replace(self.encode(graph), times=times)
@@ -103,18 +103,18 @@ class Denoiser(nn.Module):
         context: Context,
         known: Known | None = None,
         generator: torch.Generator | None = None,
-        watch: Watch | None = None,
+        recorder: HiddenRecorder | None = None,
     ) -> Tensor:
         """The output (nodes, batch, classes) for noisy labels y_t of that shape at times t: one for all, one per batch
         entry (batch,) or one per node and batch entry (nodes, batch).
 
-        A generator turns dropout on and draws its masks. A watch sees hidden fields, for `go_back`.
+        A generator turns dropout on and draws its masks. A recorder sees hidden fields, for `backward`.
         """
         chunks = self.chunks(*y_t.shape[:2])
         if len(chunks) == 1:
-            return self.evaluate(y_t, t, context, known, generator, watch)
+            return self.evaluate(y_t, t, context, known, generator, recorder)
         outputs = [
-            self.evaluate(y_t[:, part], t_part, context, known and known.part(part), generator, watch)
+            self.evaluate(y_t[:, part], t_part, context, known and known.part(part), generator, recorder)
             for part in chunks
             for t_part in [t if isinstance(t, int) or t.shape[-1] == 1 else t[..., part]]
         ]
@@ -133,11 +133,11 @@ class Denoiser(nn.Module):
         context: Context,
         known: Known | None = None,
         generator: torch.Generator | None = None,
-        watch: Watch | None = None,
+        recorder: HiddenRecorder | None = None,
     ) -> Tensor:
         """`forward` on a batch that is small enough."""
         labels = self.show(y_t, known)
-        h = self.backbone(context.encoded, context.graph, labels, self.time_shift(t, context), generator, watch)
+        h = self.backbone(context.encoded, context.graph, labels, self.time_shift(t, context), generator, recorder)
         first, *rest = self.head
         h = project(h, labels, first.weight, first.bias)
         for layer in rest:
@@ -149,14 +149,14 @@ class Denoiser(nn.Module):
         return len(self.backbone.convs)
 
     @property
-    def goes_back(self) -> bool:
-        return self.backbone.goes_back and not self.shows_known and len(list(self.head)) == 1
+    def has_backward(self) -> bool:
+        return self.backbone.has_backward and not self.shows_known and len(list(self.head)) == 1
 
-    def go_back(self, grad: Tensor, watch: Watch) -> Tensor:
-        """The gradient by y_t at all nodes of a reach, from that by the output at the nodes it began with."""
+    def backward(self, grad: Tensor, recorder: HiddenRecorder) -> Tensor:
+        """The gradient by y_t at all nodes of a receptive field, from that by the output at the nodes it began with."""
         (head,) = self.head
         of_h, of_y = head.weight.tensor_split([self.hidden_channels], dim=1)
-        by_y = self.backbone.go_back(grad @ of_h, watch)
+        by_y = self.backbone.backward(grad @ of_h, recorder)
         by_y[: len(grad)] += grad @ of_y
         return by_y
 

@@ -17,11 +17,11 @@ from dpmsnc.nn.operator import GraphTensors, Operator
 Tensors = TypeVar("Tensors", bound=GraphTensors)
 
 
-class Thinning:
+class InputDropout:
     """Features with some of their entries dropped and the rest rescaled, anew at every call.
 
     Example:
-        >>> thin = Thinning(torch.ones(100, 5))
+        >>> thin = InputDropout(torch.ones(100, 5))
         >>> thin(0.5, torch.Generator().manual_seed(0)).unique().tolist()
         [0.0, 2.0]
     """
@@ -37,14 +37,14 @@ class Thinning:
         if isinstance(self.x, Tensor):
             return dropout(self.x, rate, generator)
         values = dropout(self.x.matrix.values(), rate, generator)
-        return _Thinned(self.x, values, values[self.order])
+        return _DroppedOperator(self.x, values, values[self.order])
 
 
-class ThinnedGraph(Generic[Tensors]):
+class GraphInputDropout(Generic[Tensors]):
     """A graph with thinned features, anew at every call; one without features stays as it is."""
 
     def __init__(self, graph: Tensors) -> None:
-        self.graph, self.thin = graph, None if graph.graph.x is None else Thinning(graph.x)
+        self.graph, self.thin = graph, None if graph.graph.x is None else InputDropout(graph.x)
 
     def __call__(self, rate: float, generator: torch.Generator | None) -> Tensors:
         if self.thin is None or rate == 0 or generator is None:
@@ -54,7 +54,7 @@ class ThinnedGraph(Generic[Tensors]):
         return view
 
 
-class _Thinned(Operator):
+class _DroppedOperator(Operator):
     """The operator with other values in the same places."""
 
     def __init__(self, whole: Operator, values: Tensor, transposed: Tensor) -> None:

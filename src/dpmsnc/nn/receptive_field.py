@@ -14,13 +14,13 @@ from torch import Tensor
 from dpmsnc.nn.operator import GraphTensors, Operator, OperatorName
 
 
-class Reach:
+class ReceptiveField:
     """The nodes within `num_layers` hops of some nodes, the nearest first.
 
     Example:
         >>> from dpmsnc.data.grids import grid_scattered
         >>> graph = GraphTensors.of(grid_scattered(columns=20).graph)
-        >>> Reach(graph, torch.arange(40) == 0, num_layers=2).counts
+        >>> ReceptiveField(graph, torch.arange(40) == 0, num_layers=2).counts
         [1, 4, 8]
     """
 
@@ -46,15 +46,15 @@ class Reach:
         return self._operators[name, layer]
 
 
-class Watch:
-    """Takes down the hidden fields at the nodes of a reach while a network is evaluated, part of the batch by part."""
+class HiddenRecorder:
+    """Records hidden fields within a receptive field while a network is evaluated, part of the batch by part."""
 
-    def __init__(self, reach: Reach) -> None:
-        self.reach = reach
-        self.parts: list[list[Tensor]] = [[] for _ in reach.counts[1:]]
+    def __init__(self, receptive_field: ReceptiveField) -> None:
+        self.receptive_field = receptive_field
+        self.parts: list[list[Tensor]] = [[] for _ in receptive_field.counts[1:]]
 
     def see(self, layer: int, h: Tensor) -> None:
-        self.parts[layer].append(h.index_select(0, self.reach.nodes(layer)))
+        self.parts[layer].append(h.index_select(0, self.receptive_field.nodes(layer)))
 
     def hidden(self, layer: int) -> Tensor:
         """The output of a layer at the nodes where it matters."""

@@ -62,8 +62,8 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def identity(value: Any) -> Any:
-    """What JSON can hold of a setting that it does not know: of a start that is an object, its class and, where these
-    are declared, its settings."""
+    """What JSON can hold of a setting that it does not know: of an initialiser that is an object, its class and, where
+    these are declared, its settings."""
     if isinstance(value, np.generic):
         return str(value)
     if is_dataclass(value):

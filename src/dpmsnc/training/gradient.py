@@ -35,7 +35,7 @@ def accumulate(
     """
     encoded = context.encoded.detach().requires_grad_()
     y_t = objective.corrupt(y_0, t, eps)
-    presented = objective.present(y_t, t)
+    presented = objective.scale_input(y_t, t)
     total = 0.0
     for part in denoiser.chunks(*eps.shape[:2]):
         seen = encoded if keep is None else encoded * keep[:, part]

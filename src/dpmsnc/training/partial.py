@@ -2,15 +2,16 @@ r"""Algorithm 1: training on one partly labelled graph by alternating two update
 
     L_VLB = E_q(y_U|y_L) [ E_q(y_1:T|y) [ log p_theta(y, y_1:T | G) - log q(y_1:T | y) ] - log q(y_U | y_L) ].
 
-*E-step* (`refresh`): q(y_U | y_L) is a buffer of joint labellings, filled first from a mean-field start and then with
-samples of the model's own p_theta(y_U | G, y_L). *M-step* (`update`): theta follows the gradient of the objective with
-y = y_L and a labelling of y_U from the buffer; where `options.parts` says so, on one part of the graph after the other.
+*E-step* (`refresh`): q(y_U | y_L) is a buffer of joint labellings, filled first from a mean-field initialiser and then
+with samples of the model's own p_theta(y_U | G, y_L). *M-step* (`update`): theta follows the gradient of the objective
+with y = y_L and a labelling of y_U from the buffer; where `options.parts` says so, on one part of the graph after the
+other.
 
 Added to the paper for stability: averaged weights (the ones that sample), clipped gradients, a decaying rate, refusal
 of collapsed samples, early stopping. The best weights by validation accuracy are kept. Only training labels are ever
 shown, buffered or learned from. Validation labels are read when evaluating and nowhere else here; their score chooses
-the weights that are kept, and whether prediction and E-step run in progressive rounds. (A start may have chosen its
-epoch by the same score, and a stack of them the weights of its members by their likelihood.)
+the weights that are kept, and whether prediction and E-step run in progressive rounds. (An initialiser may have chosen
+its epoch by the same score, and a stack of them the weights of its members by their likelihood.)
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ PLAIN_STATE = (
     "best_step",
     "improved_step",
     "best_accuracy",
-    "best_adopt",
-    "adopt",
-    "adoptions",
+    "best_progressive",
+    "progressive",
+    "shares",
     "unhelpful",
     "loss",
     "parts_left",
 )
-WORTH_ADOPTING = 0.01
+WORTH_ROUNDS = 0.01
 """Validation accuracy that progressive rounds must gain: they cost many times a single run, and less may be chance."""
 Nodes = Tensor | slice
 ALL = slice(None)
@@ -74,28 +75,30 @@ class PartialTraining:
         labels: Tensor,
         train: Tensor,
         validation: Tensor,
-        start: Tensor,
+        initialiser: Tensor,
         options: Training,
         sampling: Sampling,
         generator: torch.Generator,
     ) -> None:
-        """`labels` (nodes,) are read at `train` and, for evaluation only, at `validation`; `start` are the mean-field
-        probabilities (nodes, classes) that fill the first buffer."""
+        """`labels` (nodes,) are read at `train` and, for evaluation only, at `validation`; `initialiser` are the
+        mean-field probabilities (nodes, classes) that fill the first buffer."""
         self.denoiser, self.objective, self.graph = denoiser, objective, graph
-        self.labels, self.train, self.validation, self.start = labels, train, validation, start
+        self.labels, self.train, self.validation, self.initialiser = labels, train, validation, initialiser
         self.options, self.sampling, self.generator = options, sampling, generator
-        one_hot = torch.nn.functional.one_hot(labels.clamp_min(0), start.shape[1]).to(start.dtype)
+        one_hot = torch.nn.functional.one_hot(labels.clamp_min(0), initialiser.shape[1]).to(initialiser.dtype)
         self.known = Known(train.unsqueeze(1), (one_hot * train.unsqueeze(1)).unsqueeze(1))
         self.optimiser = Optimiser(denoiser, options)
         self.averaged = self.optimiser.averaged
         self.best = {name: value.clone() for name, value in self.averaged.items()}
-        self.buffer = Buffer(options.buffer_size, labels.where(train, 0), train, start[~train].double().mean(dim=0))
+        self.buffer = Buffer(
+            options.buffer_size, labels.where(train, 0), train, initialiser[~train].double().mean(dim=0)
+        )
         self.step, self.best_step, self.improved_step, self.best_accuracy = 0, 0, 0, -1.0
-        self.adoptions = [0.0] if sampling.adopt == "auto" else [sampling.adopt]
-        if sampling.adopt == "auto" and bool(validation.any()):
-            self.adoptions = [0.0, 0.1]
-        self.soft, self.trust = start, torch.zeros_like(start[:, 0])
-        self.adopt = self.best_adopt = self.adoptions[0]
+        self.shares = [0.0] if sampling.progressive == "auto" else [sampling.progressive]
+        if sampling.progressive == "auto" and bool(validation.any()):
+            self.shares = [0.0, 0.1]
+        self.soft, self.trust = initialiser, torch.zeros_like(initialiser[:, 0])
+        self.progressive = self.best_progressive = self.shares[0]
         self.unhelpful = 0
         self.history = History()
         self.loss = math.nan
@@ -123,16 +126,16 @@ class PartialTraining:
     def refresh(self) -> None:
         """E-step: new labellings enter the buffer, and with them what the M-step may believe of unlabelled nodes."""
         count, temperature = self.options.samples_per_refresh, self.options.temperature
-        if self.step < self.options.start_refreshes * self.options.refresh_every:
-            sharpened = self.start.clamp_min(1e-9).log().div(max(temperature, 1e-3)).softmax(dim=-1)
+        if self.step < self.options.initialiser_refreshes * self.options.refresh_every:
+            sharpened = self.initialiser.clamp_min(1e-9).log().div(max(temperature, 1e-3)).softmax(dim=-1)
             drawn = torch.multinomial(sharpened, count, replacement=True, generator=self.generator).T
-            self.buffer.add(drawn, guarded=False)  # a start may rightly say the same of every node
-            self.believe(self.start, sharpened, skill=1.0)
+            self.buffer.add(drawn, guarded=False)  # an initialiser may rightly say the same of every node
+            self.believe(self.initialiser, sharpened, skill=1.0)
         else:
             with self.optimiser.averaged_weights():
-                samples = self.posterior(self.adopt).sample(count, temperature, self.generator)
+                samples = self.posterior(self.progressive).sample(count, temperature, self.generator)
             self.buffer.add(samples.T, guarded=len(self.buffer.entries) > 0)
-            frequencies = self.buffer.mean.to(self.start)
+            frequencies = self.buffer.mean.to(self.initialiser)
             self.believe(frequencies, frequencies, self.skill())
 
     def believe(self, probabilities: Tensor, sharpened: Tensor, skill: float) -> None:
@@ -140,7 +143,7 @@ class PartialTraining:
 
         Both fade where there is no skill, and trust also where a node is told no more than the average of all. Sampled
         labels that mean nothing still differ from node to node: a network would learn training labels by heart from
-        such fingerprints, so `soft` is not sampled for the start, and drawn to the average for lack of skill.
+        such fingerprints, so `soft` is not sampled for the initialiser, and drawn to the average for lack of skill.
         """
         average = probabilities[~self.train].mean(dim=0)
         self.trust = skill * information(probabilities, average)
@@ -194,7 +197,7 @@ class PartialTraining:
         """Where features are kept (nodes, draws, 1): in each draw some nodes go without, so that labels of neighbours
         are learned from also where features would have been enough."""
         rate, shape = self.options.hide_features, (len(self.labels[nodes]), self.options.time_draws, 1)
-        return None if rate == 0 else (torch.rand(shape, generator=self.generator) >= rate).to(self.start)
+        return None if rate == 0 else (torch.rand(shape, generator=self.generator) >= rate).to(self.initialiser)
 
     def fill(self, draws: int, nodes: Nodes = ALL) -> Tensor:
         """y_0 (nodes, draws, classes): true labels on training nodes, the buffer's on the others."""
@@ -202,7 +205,7 @@ class PartialTraining:
             y = torch.where(self.known.mask[nodes], self.known.y[nodes].squeeze(1), self.soft[nodes])
             return y.unsqueeze(1).expand(-1, draws, -1)
         y = self.buffer.draw(draws, self.generator)[:, nodes].T
-        return torch.nn.functional.one_hot(y, self.start.shape[1]).to(self.start.dtype)
+        return torch.nn.functional.one_hot(y, self.initialiser.shape[1]).to(self.initialiser.dtype)
 
     def show(self, nodes: Nodes = ALL) -> Known | None:
         """For amortised conditioning: in each draw, a random share of the labels is shown as known.
@@ -218,7 +221,7 @@ class PartialTraining:
         share, u = torch.rand(draws, generator=self.generator), torch.rand(believed.shape, generator=self.generator)
         mask = (u < share).to(self.train.device) & (self.known.mask[nodes] | believed.to(self.train.device))
         labels = self.buffer.draw(draws, self.generator)[:, nodes].T
-        return Known(mask, torch.nn.functional.one_hot(labels, self.start.shape[1]).to(self.start.dtype))
+        return Known(mask, torch.nn.functional.one_hot(labels, self.initialiser.shape[1]).to(self.initialiser.dtype))
 
     def node_weights(self, shown: Known | None, nodes: Nodes = ALL) -> Tensor:
         """Weight of each node in each draw: those shown are not asked for."""
@@ -234,16 +237,16 @@ class PartialTraining:
 
     def evaluate(self) -> None:
         """Validation accuracy of the averaged weights, conditioned on training labels alone; keep the best."""
-        scores = {adopt: self.score(adopt) for adopt in self.adoptions}
-        best = max(scores, key=lambda adopt: scores[adopt])
-        helped = scores[best] > scores[self.adoptions[0]] + WORTH_ADOPTING - 1e-6  # scores are rounded
-        self.adopt = best if helped else self.adoptions[0]
+        scores = {progressive: self.score(progressive) for progressive in self.shares}
+        best = max(scores, key=lambda progressive: scores[progressive])
+        helped = scores[best] > scores[self.shares[0]] + WORTH_ROUNDS - 1e-6  # scores are rounded
+        self.progressive = best if helped else self.shares[0]
         self.give_up_progressive(scores, helped)
-        accuracy = scores[self.adopt]
+        accuracy = scores[self.progressive]
         if not accuracy <= self.best_accuracy:
             self.improved_step = self.step
         if not accuracy < self.best_accuracy:  # of equals, the later one has seen more
-            self.best_accuracy, self.best_step, self.best_adopt = accuracy, self.step, self.adopt
+            self.best_accuracy, self.best_step, self.best_progressive = accuracy, self.step, self.progressive
             self.best = {name: value.clone() for name, value in self.averaged.items()}
         self.history.step.append(self.step)
         self.history.loss.append(self.loss)
@@ -256,16 +259,16 @@ class PartialTraining:
         return right.mean().item() if self.class_weight is None else (right @ self.class_weight).item()
 
     def estimated_weight(self) -> Tensor | None:
-        """What each validation node counts: as much as its class among unlabelled nodes, by the start; None if equally.
+        """Weight of each validation node: that of its class among unlabelled nodes, by the initialiser; None if equal.
 
         Where so many nodes of every class are validation nodes, a model that is right on frequent classes would lose
         against one that is right on rare ones.
         """
         y = self.labels[self.validation]
-        counts = y.bincount(minlength=self.start.shape[1])
+        counts = y.bincount(minlength=self.initialiser.shape[1])
         if not estimates_shares(self.options.class_shares, counts.tolist()):
             return None
-        weight = (self.start[~self.train].mean(dim=0) / counts)[y]
+        weight = (self.initialiser[~self.train].mean(dim=0) / counts)[y]
         return weight / weight.sum()
 
     def give_up_progressive(self, scores: dict[float, float], helped: bool) -> None:
@@ -278,18 +281,18 @@ class PartialTraining:
         if len(scores) > 1 and scores[0.0] > guess + 0.1:
             self.unhelpful = 0 if helped else self.unhelpful + 1
         if self.unhelpful == 3:
-            self.adoptions = [0.0]
+            self.shares = [0.0]
 
     def posterior(self, share: float, known: Known | None = None) -> Posterior:
         """p_theta(y_U | G, y_L) given the training labels, or other known ones."""
-        context = self.denoiser.settle(self.graph, self.objective.schedule.num_steps)
-        sampling = replace(self.sampling, adopt=share)
+        context = self.denoiser.precompute(self.graph, self.objective.schedule.num_steps)
+        sampling = replace(self.sampling, progressive=share)
         return Posterior(self.denoiser, self.objective, context, known or self.known, sampling)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """All that a run needs to go on as if it had never stopped: tensors, and plain values."""
         tensors = {"generator": self.generator.get_state(), "buffer": self.buffer.entries}
-        tensors |= {name: getattr(self, name) for name in ("start", "soft", "trust")}
+        tensors |= {name: getattr(self, name) for name in ("initialiser", "soft", "trust")}
         for group, weights in self._weights().items():
             tensors |= {f"{group}/{name}": value for name, value in weights.items()}
         for index, moments in self.optimiser.adam.state_dict()["state"].items():
@@ -304,11 +307,11 @@ class PartialTraining:
         for name, value in values.items():
             setattr(self, name, value)
         self.generator.set_state(tensors["generator"])
-        for name in ("start", "soft", "trust"):
-            setattr(self, name, tensors[name].to(self.start))
+        for name in ("initialiser", "soft", "trust"):
+            setattr(self, name, tensors[name].to(self.initialiser))
         self.class_weight = self.estimated_weight()
         self.buffer.entries = tensors["buffer"].to(self.labels)
-        self.buffer.expected = self.start[~self.train].double().mean(dim=0)
+        self.buffer.expected = self.initialiser[~self.train].double().mean(dim=0)
         self.buffer.summarise()
         with torch.no_grad():
             for group, weights in self._weights().items():

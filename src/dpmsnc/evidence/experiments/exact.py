@@ -141,7 +141,7 @@ class Row:
     sampling: Sampling
 
 
-DDIM = Sampling(method="ddim", steps=20, adopt=0.0)
+DDIM = Sampling(method="ddim", steps=20, progressive=0.0)
 ANCESTRAL = replace(DDIM, method="ancestral", steps=50)
 WEAK = replace(DDIM, guidance=Guidance(strength=0.1))
 ROWS = (

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dpmsnc.config import BackboneName
 from dpmsnc.evidence.run.experiment import Experiment, Row
 from dpmsnc.evidence.run.store import Document
-from dpmsnc.evidence.show.compare import compare, cpu, last, start, worst
+from dpmsnc.evidence.show.compare import compare, cpu, initialiser, last, worst
 from dpmsnc.evidence.show.table import Table
 
 DATASETS = ("cora", "citeseer", "pubmed", "amazon_photo", "amazon_computers")
@@ -36,11 +36,11 @@ ROWS = {
     "masked-labels": Row("masked-labels"),
     **{f"dpm-snc ({name})": Row("dpm-snc", {"backbone": network}) for name, network in BACKBONES.items()},
 }
-EXTRA = {"worst": worst, "last": last, "start": start, "CPU s": cpu}
+EXTRA = {"worst": worst, "last": last, "initialiser": initialiser, "CPU s": cpu}
 NOTES = (
     "sub-acc: share of test nodes that are right together with all their neighbours, by the model's own labels.",
-    "worst: accuracy of the worst seed; last: mean accuracy at the last checkpoint; start: that of the baseline that",
-    "filled the first buffer. CPU s: fit and prediction, the start's included.",
+    "worst: accuracy of the worst seed; last: mean accuracy at the last checkpoint; initialiser: that of the baseline",
+    "that filled the first buffer. CPU s: fit and prediction, the initialiser's included.",
     "Without --configs, ours are at their defaults on every data set; with it, in cells without a configuration. Each",
     "configuration says how many trials its search had; on a backbone without a search of its own, dpm-snc and the",
     "structured methods have what was found with gcn, but for the depth of gcnii. The paper searched every cell.",

@@ -19,10 +19,10 @@ CHUNK = 64
 TIMES, TIMING_S = 5, 2.0
 
 
-def asked(model: NodeClassifier, adopt: float = 0.0, **sampling: Any) -> NodeClassifier:
+def asked(model: NodeClassifier, progressive: float = 0.0, **sampling: Any) -> NodeClassifier:
     """The same weights with another sampler: by default a single run, without progressive rounds."""
     other = copy(model)
-    other.sampling, other.adopt_ = replace(model.sampling, **sampling), adopt
+    other.sampling, other.progressive_ = replace(model.sampling, **sampling), progressive
     return other
 
 

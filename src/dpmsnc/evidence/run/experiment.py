@@ -102,7 +102,7 @@ class Run:
             selected = own_labels(model, task)
         metrics: dict[str, Any] = {"selected": score(selected, task), "last": last_score(model, task)}
         if isinstance(model, NodeClassifier):
-            metrics["start"] = score(model.start_proba_.argmax(axis=1), task)
+            metrics["initialiser"] = score(model.initialiser_proba_.argmax(axis=1), task)
         if self.experiment.measure is not None:
             metrics |= self.experiment.measure(model, task, self.seed)
         return run_document(
@@ -132,7 +132,7 @@ class Run:
 def own_labels(model: Any, task: Task) -> NDArray[np.int64]:
     """The model's own label of every node given the training labels, as class indices."""
     if isinstance(model, NodeClassifier):
-        return task.graph.encode(model.predict(condition_on="train", own=True))
+        return task.graph.encode(model.predict(condition_on="train", clamp_known=False))
     return task.graph.encode(model.predict())
 
 

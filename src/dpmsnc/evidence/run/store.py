@@ -27,7 +27,7 @@ from typing import Any, Self
 
 from dpmsnc import __version__
 from dpmsnc.errors import InputError
-from dpmsnc.json_values import plain
+from dpmsnc.json_values import json_value
 
 FORMAT_VERSION = 1
 DEPENDENCIES = ("torch", "numpy", "scipy", "torch_geometric")
@@ -57,7 +57,7 @@ class Key:
     @property
     def digest(self) -> str:
         """Ten hexadecimal digits that are the same for all seeds of one configuration."""
-        config = {name: value for name, value in plain(self.config).items() if name != "seed"}
+        config = {name: value for name, value in json_value(self.config).items() if name != "seed"}
         parts: list[Any] = [self.experiment, self.dataset, self.method, self.method_version, config]
         if self.split_version > 1:
             parts.append(self.split_version)
@@ -105,7 +105,7 @@ class Store:
 
 def write_document(path: Path, document: Document) -> None:
     """Write a document to a file, all or nothing."""
-    text = json.dumps(plain(document), indent=1, allow_nan=False) + "\n"
+    text = json.dumps(json_value(document), indent=1, allow_nan=False) + "\n"
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -156,7 +156,7 @@ def run_document(
 ) -> Document:
     """The document of a run whose fitted `model` is a `NodeClassifier` or a baseline.
 
-    `metrics` has the parts "selected" and, for classifiers, "last" and "start"; an experiment may add its own.
+    `metrics` has the parts "selected" and, for classifiers, "last" and "initialiser"; an experiment may add its own.
     """
     history = getattr(model, "history_", None)
     accuracies = [round(value, 6) for value in history.validation_accuracy] if history else []
@@ -180,14 +180,14 @@ def run_document(
         "revision": revision(),
         "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    return plain(document)
+    return json_value(document)
 
 
 def configuration(model: Any) -> dict[str, Any]:
     """The constructor's arguments of a classifier or a baseline as plain values."""
     if hasattr(model, "config"):
-        return plain(model.config())
-    return plain({name: value for name, value in vars(model).items() if not name.endswith("_")})
+        return json_value(model.config())
+    return json_value({name: value for name, value in vars(model).items() if not name.endswith("_")})
 
 
 def backbone_of(model: Any) -> str | None:

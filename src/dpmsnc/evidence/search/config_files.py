@@ -44,7 +44,7 @@ class Config:
     """Nested values that differ from the method's defaults, and those that were fixed."""
     validation_score: float
     default_validation_score: float
-    """That of the method's defaults in the same search, from the same start and with what was fixed."""
+    """That of the method's defaults in the same search, from the same initialiser and with what was fixed."""
     trials: int
     seeds: list[int]
     final_seeds: list[int] = field(default_factory=list)
@@ -54,8 +54,8 @@ class Config:
     fixed: list[str] = field(default_factory=list)
     """Dotted names of settings that were not searched for."""
     tried: list[Nested] = field(default_factory=list)
-    """What every trial changed, by dotted name, on top of the start and of what was fixed, with its mean score over
-    `seeds` (and, of a finalist, over all seeds) and CPU time, or the step at which it was pruned; not in old files."""
+    """What every trial changed, by dotted name, on top of the initialiser and of what was fixed, with its mean score
+    over `seeds` (and, of a finalist, over all seeds) and CPU time, or the step at which it was pruned."""
     versions: dict[str, str | None] = field(default_factory=dict)
 
     def write(self, folder: Path) -> Path:
@@ -118,7 +118,7 @@ def check_settings(name: str, model: Any, settings: Nested) -> None:
         if option not in own:
             there_are = ", ".join(one for one in own if one not in NOT_SETTINGS)
             raise InputError(f"{name} has no setting {option} to fix; it has {there_are}")
-        if option == "start":
+        if option == "initialiser":
             check_start(model, value)
         else:
             check_value(model, option, value)
@@ -136,20 +136,20 @@ def check_value(model: Any, option: str, value: Any) -> None:
 
 
 def check_start(model: Any, value: Any) -> None:
-    """Complain about what is no start of a classifier: neither a name nor one with settings that it takes."""
-    from dpmsnc.baselines.start import STARTS, make_start
+    """Complain about what is no initialiser of a classifier: neither a name nor one with settings that it takes."""
+    from dpmsnc.baselines.initialiser import INITIALISERS, make_initialiser
 
     match value:
-        case str(name) if name in STARTS:
+        case str(name) if name in INITIALISERS:
             pass
-        case [str(name), Mapping() as settings] if name in STARTS and settings:
-            start = make_start(overridden(model, {"start": value}))
-            check_choices(start)
-            start.check_common()
+        case [str(name), Mapping() as settings] if name in INITIALISERS and settings:
+            initialiser = make_initialiser(overridden(model, {"initialiser": value}))
+            check_choices(initialiser)
+            initialiser.check_common()
         case _:
             raise InputError(
-                f"start cannot be {value!r}: it is one of {', '.join(STARTS)}, or one of them with settings, as in "
-                'start=["lp", {"num_layers": 3}]'
+                f"initialiser cannot be {value!r}: it is one of {', '.join(INITIALISERS)}, or one with settings, as in "
+                'initialiser=["lp", {"num_layers": 3}]'
             )
 
 

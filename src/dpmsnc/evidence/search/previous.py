@@ -1,4 +1,4 @@
-"""What earlier searches found, in a folder of configurations: for a start, and for a method elsewhere."""
+"""What earlier searches found, in a folder of configurations: for an initialiser, and for a method elsewhere."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ from dpmsnc.evidence.run.store import backbone_of, configuration
 from dpmsnc.evidence.search.config_files import Nested, config_path, flat, read_config
 from dpmsnc.evidence.search.space import ARGUMENTS
 
-Start = tuple[str, Nested]
+Initialiser = tuple[str, Nested]
 BACKBONES = (*get_args(BackboneName), "mlp")
 
 
-def searched_start(name: str, dataset: str, folder: Path, members: Sequence[str] = (), repeats: int = 1) -> Start:
-    """A start with the settings that its own search found on a data set; those of a stack are its members'.
+def searched_initialiser(
+    name: str, dataset: str, folder: Path, members: Sequence[str] = (), repeats: int = 1
+) -> Initialiser:
+    """An initialiser with the settings that its own search found on a data set; those of a stack are its members'.
 
-    They are as the search wrote them, that is without what is the start's default. Which members a stack has, and how
-    often each is fitted, is the caller's to say.
+    They are as the search wrote them, that is without what is the initialiser's default. Which members a stack has, and
+    how often each is fitted, is the caller's to say.
     """
     if name == "stack":
         for member in members:
             if member not in MEMBERS:
                 raise InputError(f"no member of a stack is called {member}; there are {', '.join(MEMBERS)}")
-        found = {member: searched_start(member, dataset, folder)[1] for member in members or Stack().members}
+        found = {member: searched_initialiser(member, dataset, folder)[1] for member in members or Stack().members}
         return name, {"members": found} | ({"repeats": repeats} if repeats != 1 else {})
     if members or repeats != 1:
         raise InputError(f"only a stack has members and fits them several times; {name} is none")

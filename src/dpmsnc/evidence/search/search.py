@@ -18,7 +18,7 @@ from dpmsnc.evidence.search.config_files import Nested, Score, check_settings, c
 from dpmsnc.evidence.search.space import SUGGESTIONS, Space, space
 
 FIRST_SEED = 100
-NOT_FIXED = {"seed": "--seeds", "start": "--start", "backbone": "--backbone"}
+NOT_FIXED = {"seed": "--seeds", "initialiser": "--initialiser", "backbone": "--backbone"}
 """Settings that a search has another option for."""
 
 
@@ -42,7 +42,7 @@ class Search:
     """Further seeds, on which only the defaults and the best trials are scored."""
     seed: int = 0
     """Seed of the search itself."""
-    start: tuple[str, Nested] | None = None
+    initialiser: tuple[str, Nested] | None = None
     """Who fills the first buffer in all trials, with settings; by default the method's own."""
     earlier: tuple[Nested, ...] = ()
     """Settings that earlier searches found for the method elsewhere."""
@@ -55,8 +55,8 @@ class Search:
         if twice := set(self.seeds) & set(self.final_seeds):
             raise InputError(f"seed {min(twice)} is among the seeds of all trials; final seeds are others")
         self.check_fixed()
-        if self.start is not None and not isinstance(self.default(0), NodeClassifier):
-            raise InputError(f"{self.method} has no start; only dpm-snc and masked-labels do")
+        if self.initialiser is not None and not isinstance(self.default(0), NodeClassifier):
+            raise InputError(f"{self.method} has no initialiser; only dpm-snc and masked-labels do")
 
     def check_fixed(self) -> None:
         """Complain about what there is another option for, and about what the method does not take."""
@@ -128,19 +128,19 @@ class Search:
         return ", ".join(f"{name}={value}" for name, value in self.changed(chosen).items()) or "defaults"
 
     def settings(self, chosen: dict[str, Any]) -> dict[str, Any]:
-        """What was fixed or chosen otherwise than by default, in groups, and the start."""
+        """What was fixed or chosen otherwise than by default, in groups, and the initialiser."""
         return nested(flat(self.fixed) | self.changed(chosen)) | self._start
 
     @property
     def _start(self) -> dict[str, Any]:
-        """The start as a setting, where it is not the method's own."""
-        match self.start:
+        """The initialiser as a setting, where it is not the method's own."""
+        match self.initialiser:
             case None:
                 return {}
             case name, settings if settings:
-                return {"start": [name, settings]}
+                return {"initialiser": [name, settings]}
             case name, _:
-                return {} if name == self.default(0).start else {"start": name}
+                return {} if name == self.default(0).initialiser else {"initialiser": name}
 
     @property
     def name(self) -> str:

@@ -145,7 +145,7 @@ _FOLLOWING: tuple[Mapping[str, Value], ...] = (
     _CLOSELY,
     {**_CLOSELY, "scaling": "binary"},
     {**_CLOSELY, "dropout": 0.2},
-    {**_CLOSELY, "training.steps": 500, "training.start_refreshes": 2},
+    {**_CLOSELY, "training.steps": 500, "training.initialiser_refreshes": 2},
 )
 _BINARY: Mapping[str, Value] = {"scaling": "binary", "weight_decay": 0.01}
 """Of all baselines of the authors of DPM-SNC, who do not scale features down."""
@@ -216,7 +216,7 @@ SUGGESTIONS: dict[str, tuple[Mapping[str, Value], ...]] = {
 }
 """What is worth a trial before trials are drawn: what the authors of DPM-SNC and those of the method use, as far as it
 is an option here; a slow one; and ours (`_OURS`, a symmetric GCN-LPA with it, GRAND on binary features). Of dpm-snc and
-masked-labels, where the start is good, a model that follows it closely."""
+masked-labels, where the initialiser is good, a model that follows it closely."""
 
 
 def space(method: str, dataset: str, default: Any) -> Space:

@@ -6,18 +6,19 @@ equals the cheaper one wins. Test labels of these splits are out of reach: the t
 which does not hold them, and its validation nodes are taken out of it. Where splits are drawn on one graph, what the
 search trains on or validates with may be test labels of a reported split.
 
-The first trial is the method's defaults, from the start and with the fixed settings that all trials have: a search
-cannot end below it. Then come the settings that earlier searches found for the method's network alone on the data set,
-for the method with other backbones or on other data sets, and a few that are worth a trial (`SUGGESTIONS`), of which a
-short search learns most. Each further trial is drawn by TPE from the finished ones, with a seed of its own: a search
-that was stopped goes on as if it had not been. Trials live in a sqlite file of numbers and JSON (optuna's RDBStorage;
-nothing is pickled), and a trial counts once it is finished or pruned.
+The first trial is the method's defaults, from the initialiser and with the fixed settings that all trials have: a
+search cannot end below it. Then come the settings that earlier searches found for the method's network alone on the
+data set, for the method with other backbones or on other data sets, and a few that are worth a trial (`SUGGESTIONS`),
+of which a short search learns most. Each further trial is drawn by TPE from the finished ones, with a seed of its own:
+a search that was stopped goes on as if it had not been. Trials live in a sqlite file of numbers and JSON (optuna's
+RDBStorage; nothing is pickled), and a trial counts once it is finished or pruned.
 
 What wins on one seed is partly luck. Where final seeds are given, the defaults and the best trials are fitted again on
 each of those, and the mean over all seeds decides.
 
-Who fills the first buffer is not searched for: models end close to their start, and a few hundred validation nodes do
-not tell starts apart by accuracy. All trials have the same start, fitted once unless it is the model's own network.
+Who fills the first buffer is not searched for: models end close to their initialiser, and a few hundred validation
+nodes do not tell initialisers apart by accuracy. All trials have the same initialiser, fitted once unless it is the
+model's own network.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dpmsnc.baselines.initialiser import make_initialiser
 from dpmsnc.baselines.stack import Stack, calibrated
-from dpmsnc.baselines.start import make_start
 from dpmsnc.config import estimates_shares
 from dpmsnc.data import Task
 from dpmsnc.errors import InputError
@@ -41,7 +41,7 @@ class Visible:
 
     graph: Graph
     validation: NDArray[np.bool_]
-    starts: dict[str, FittedStart] = field(default_factory=dict)
+    initialisers: dict[str, FittedInitialiser] = field(default_factory=dict)
     """Fitted for the first trial that asked for them, and remembered for the others."""
 
     @cached_property
@@ -57,20 +57,20 @@ class Visible:
         weight = (shares / np.maximum(counts, 1))[y]
         return weight / weight.sum()
 
-    def start(self, model: NodeClassifier) -> Any:
-        """The start of a classifier; fitted already, unless it depends on the classifier's other settings."""
-        if "gnn" in (model.start, model.start[0]):
-            return model.start
-        name = json.dumps(model.start)
-        if name not in self.starts:
-            start = make_start(model).fit(self.graph, validation=self.validation)
-            self.starts[name] = FittedStart(start.predict_proba())
-        return self.starts[name]
+    def initialiser(self, model: NodeClassifier) -> Any:
+        """The initialiser of a classifier; fitted already, unless it depends on the classifier's other settings."""
+        if "gnn" in (model.initialiser, model.initialiser[0]):
+            return model.initialiser
+        name = json.dumps(model.initialiser)
+        if name not in self.initialisers:
+            initialiser = make_initialiser(model).fit(self.graph, validation=self.validation)
+            self.initialisers[name] = FittedInitialiser(initialiser.predict_proba())
+        return self.initialisers[name]
 
 
 @dataclass(frozen=True, eq=False)
-class FittedStart:
-    """A start that has its answer."""
+class FittedInitialiser:
+    """An initialiser that has its answer."""
 
     proba: NDArray[np.float64]
 
@@ -89,12 +89,12 @@ def what_is_seen(task: Task) -> Visible:
 
 
 def prepared(search: Search, seed: int, chosen: dict[str, Any], seen: Visible) -> Any:
-    """The estimator of a trial; its start is fitted or validation nodes are weighed, so that no trial pays for what
-    others share."""
+    """The estimator of a trial; its initialiser is fitted or validation nodes are weighed, so that no trial pays for
+    what others share."""
     torch.set_num_threads(1)
     model = overridden(search.default(seed), search.settings(chosen))
     if isinstance(model, NodeClassifier):
-        model.start = seen.start(model)
+        model.initialiser = seen.initialiser(model)
     else:
         _ = seen.weight
     return model

@@ -227,11 +227,11 @@ def last(runs: Sequence[Document]) -> str:
     return percent(found.last_mean if found else None)
 
 
-def start(runs: Sequence[Document]) -> str:
+def initialiser(runs: Sequence[Document]) -> str:
     """Mean accuracy of the baseline that filled the first buffer, where there is one."""
-    if not all("start" in run["metrics"] for run in runs):
+    if not all("initialiser" in run["metrics"] for run in runs):
         return MISSING
-    return percent(statistics.fmean(run["metrics"]["start"]["accuracy"] for run in runs))
+    return percent(statistics.fmean(run["metrics"]["initialiser"]["accuracy"] for run in runs))
 
 
 def fall(runs: Sequence[Document]) -> str:

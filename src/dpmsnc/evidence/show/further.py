@@ -14,13 +14,13 @@ from dpmsnc.data.benchmarks import split_version
 from dpmsnc.evidence.run.experiment import Run
 from dpmsnc.evidence.run.methods import METHODS
 from dpmsnc.evidence.run.store import Document, Key
-from dpmsnc.evidence.show.compare import backbone, cpu, start
+from dpmsnc.evidence.show.compare import backbone, cpu, initialiser
 from dpmsnc.evidence.show.paper import paper_row
 from dpmsnc.evidence.show.stored import Stored, defaults, options, versions
 from dpmsnc.evidence.show.table import Table, percent, summary
 
 METRICS = {"validation_accuracy": "validation", "accuracy": "accuracy", "subgraph_accuracy": "sub-acc"}
-HEADER = ("data set", "most like", "differs in", *METRICS.values(), "start", "CPU s", "seeds")
+HEADER = ("data set", "most like", "differs in", *METRICS.values(), "initialiser", "CPU s", "seeds")
 NOTES = (
     "Means±std over seeds in %. Most like: the row of the method from which the fewest settings differ, as it is run",
     "now, or the method's defaults. Older: of an earlier version of the method, or on other splits. Experiments that",
@@ -79,7 +79,7 @@ def _changed(document: Document, now: Mapping[str, Any]) -> list[str]:
 
 
 def _short(value: Any) -> str:
-    """A value in few words; a start with its settings in brackets.
+    """A value in few words; an initialiser with its settings in brackets.
 
     Example:
         >>> _short(["stack", {"members": {"pta": {"lr": 0.1}, "gcn": {}}, "repeats": 3}])
@@ -96,7 +96,7 @@ def _short(value: Any) -> str:
 def _cells(runs: Sequence[Document]) -> list[str]:
     found = [summary(runs, metric) for metric in METRICS]
     shares = [percent(one.mean, one.std) if one else percent(None) for one in found]
-    return [*shares, start(runs), cpu(runs), str(len(runs))]
+    return [*shares, initialiser(runs), cpu(runs), str(len(runs))]
 
 
 def _record(found: Difference, runs: Sequence[Document]) -> dict[str, Any]:

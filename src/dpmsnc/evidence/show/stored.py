@@ -20,7 +20,7 @@ from dpmsnc.evidence.show import compare as comparison
 from dpmsnc.evidence.show.paper import TABLES
 from dpmsnc.evidence.show.table import Table
 from dpmsnc.graph.clean import counted
-from dpmsnc.json_values import plain
+from dpmsnc.json_values import json_value
 
 SIGN = "†"
 DEFAULT_RESULTS = Path("results")
@@ -161,4 +161,4 @@ def defaults(name: str) -> dict[str, Any]:
 
 def options(config: dict[str, Any]) -> dict[str, Any]:
     """By dotted name, as plain values; all but the seed."""
-    return {name: value for name, value in flat(plain(config)).items() if name != "seed"}
+    return {name: value for name, value in flat(json_value(config)).items() if name != "seed"}

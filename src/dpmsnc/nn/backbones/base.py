@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from dpmsnc.nn.dropout import relu_dropout
 from dpmsnc.nn.operator import GraphTensors, Operator
 from dpmsnc.nn.products import combine
-from dpmsnc.nn.receptive_field import Reach, Watch
+from dpmsnc.nn.receptive_field import HiddenRecorder, ReceptiveField
 
 
 class Conv(nn.Module):
@@ -71,12 +71,12 @@ class Conv(nn.Module):
     def finish(self, z: Tensor, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
         """What follows the linear part: attention, a second linear map. Always a new tensor."""
 
-    def unlift(self, grad: Tensor, reach: Reach, layer: int) -> Tensor:
-        """The transpose of `lift`, as far as a reach goes in that layer."""
+    def unlift(self, grad: Tensor, receptive_field: ReceptiveField, layer: int) -> Tensor:
+        """The transpose of `lift`, as far as a receptive field goes in that layer."""
         raise NotImplementedError
 
-    def unspread(self, grad: Tensor, reach: Reach) -> Tensor:
-        """The transpose of `spread`, as far as a reach goes in the first layer."""
+    def unspread(self, grad: Tensor, receptive_field: ReceptiveField) -> Tensor:
+        """The transpose of `spread`, as far as a receptive field goes in the first layer."""
         raise NotImplementedError
 
 
@@ -112,8 +112,8 @@ class Backbone(nn.Module):
     """
 
     convs: Any
-    goes_back: ClassVar[bool] = False
-    """Whether `go_back` knows the way; else the gradient by the labels is left to autograd."""
+    has_backward: ClassVar[bool] = False
+    """Whether `backward` knows the way; else the gradient by the labels is left to autograd."""
     conv: ClassVar[type[Conv]]
     convolves_last: ClassVar[bool] = True
     """Whether a plain classifier may end in a convolution (`last`) instead of a linear map."""
@@ -149,7 +149,7 @@ class Backbone(nn.Module):
         y: Tensor | None = None,
         time: Tensor | None = None,
         generator: torch.Generator | None = None,
-        watch: Watch | None = None,
+        recorder: HiddenRecorder | None = None,
     ) -> Tensor:
         """Shaped (nodes, batch, hidden); `time` is added before each activation; a generator turns dropout on."""
         spread = None if y is None else self.convs[0].spread(y, graph)
@@ -157,20 +157,22 @@ class Backbone(nn.Module):
             if layer:
                 encoded = conv.encode(h, graph)  # type: ignore[has-type]  # noqa: F821
             h = self.leave(conv(encoded, spread, graph, time, layer > 0, generator), generator)
-            if watch is not None:
-                watch.see(layer, h)
+            if recorder is not None:
+                recorder.see(layer, h)
         return h
 
     def leave(self, z: Tensor, generator: torch.Generator | None) -> Tensor:
         """Activation and dropout at the end of a layer; z is written over."""
         return relu_dropout(z, self.dropout, generator)
 
-    def go_back(self, grad: Tensor, watch: Watch) -> Tensor:
-        """The gradient by the labels, from that by the output at the nodes of a reach (as `forward` saw them)."""
-        by_spread = grad.new_zeros(len(watch.reach.nodes(0)), grad.shape[1], len(self.convs[0].label_weight))
+    def backward(self, grad: Tensor, recorder: HiddenRecorder) -> Tensor:
+        """The gradient by the labels, from that by the output in a receptive field (as `forward` recorded them)."""
+        by_spread = grad.new_zeros(
+            len(recorder.receptive_field.nodes(0)), grad.shape[1], len(self.convs[0].label_weight)
+        )
         for layer, conv in reversed(list(enumerate(self.convs))):
-            grad = torch.ops.aten.threshold_backward(grad, watch.hidden(layer), 0)
+            grad = torch.ops.aten.threshold_backward(grad, recorder.hidden(layer), 0)
             by_spread[: len(grad)] += grad @ conv.label_weight.T
             if layer:
-                grad = conv.unlift(grad, watch.reach, layer)
-        return self.convs[0].unspread(by_spread, watch.reach)
+                grad = conv.unlift(grad, recorder.receptive_field, layer)
+        return self.convs[0].unspread(by_spread, recorder.receptive_field)

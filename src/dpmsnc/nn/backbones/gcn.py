@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dpmsnc.nn.backbones.base import Additive, Backbone, multiply
 from dpmsnc.nn.operator import GraphTensors, Operator, OperatorName
-from dpmsnc.nn.receptive_field import Reach
+from dpmsnc.nn.receptive_field import ReceptiveField
 
 
 class GCNConv(Additive):
@@ -23,11 +23,11 @@ class GCNConv(Additive):
     def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
         return graph.operator(self.operator)(y)
 
-    def unlift(self, grad: Tensor, reach: Reach, layer: int) -> Tensor:
-        return reach.operator(self.operator, layer).back(grad) @ self.weight[: self.in_channels].T
+    def unlift(self, grad: Tensor, receptive_field: ReceptiveField, layer: int) -> Tensor:
+        return receptive_field.operator(self.operator, layer).back(grad) @ self.weight[: self.in_channels].T
 
-    def unspread(self, grad: Tensor, reach: Reach) -> Tensor:
-        return reach.operator(self.operator, layer=0).back(grad)
+    def unspread(self, grad: Tensor, receptive_field: ReceptiveField) -> Tensor:
+        return receptive_field.operator(self.operator, layer=0).back(grad)
 
 
 class ImprovedGCNConv(GCNConv):
@@ -38,11 +38,11 @@ class GCN(Backbone):
     """The self-loop has weight 1, as in PyG's default."""
 
     conv = GCNConv
-    goes_back = True
+    has_backward = True
 
 
 class ImprovedGCN(Backbone):
     """The self-loop has weight 2, as the authors use it on real graphs."""
 
     conv = ImprovedGCNConv
-    goes_back = True
+    has_backward = True

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from dpmsnc.errors import InputError
 from dpmsnc.nn.backbones.base import Additive, Backbone, multiply
 from dpmsnc.nn.operator import GraphTensors, Operator
-from dpmsnc.nn.receptive_field import Watch
+from dpmsnc.nn.receptive_field import HiddenRecorder
 
 ALPHA, THETA = 0.1, 0.5
 
@@ -73,7 +73,7 @@ class GCNII(Backbone):
         y: Tensor | None = None,
         time: Tensor | None = None,
         generator: torch.Generator | None = None,
-        watch: Watch | None = None,
+        recorder: HiddenRecorder | None = None,
     ) -> Tensor:
         time = time if self.adds_time else None
         first, *rest = self.convs

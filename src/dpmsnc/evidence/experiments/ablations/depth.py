@@ -38,7 +38,7 @@ def diffusion(steps: int, layers: int) -> Row:
     settings = {
         "num_layers": layers,
         "schedule": Schedule(num_steps=steps),
-        "sampling": Sampling(steps=None, adopt=0.0),
+        "sampling": Sampling(steps=None, progressive=0.0),
     }
     return Row("dpm-snc", settings)
 

@@ -23,9 +23,9 @@ def _training(**changed: Any) -> Row:
 
 ROWS = {
     OURS: Row("dpm-snc"),
-    "start: plain gcn (paper)": Row("dpm-snc", {"start": "gnn"}),
-    "start: grand": Row("dpm-snc", {"start": "grand"}),
-    "start: g3nn": Row("dpm-snc", {"start": "g3nn"}),
+    "initialiser: plain gcn (paper)": Row("dpm-snc", {"initialiser": "gnn"}),
+    "initialiser: grand": Row("dpm-snc", {"initialiser": "grand"}),
+    "initialiser: g3nn": Row("dpm-snc", {"initialiser": "g3nn"}),
     "guided conditioning (paper)": Row("dpm-snc", {"conditioning": "guided"}),
     "predicts the noise (paper)": Row("dpm-snc", {"parameterisation": "epsilon"}),
     "hard pseudo-labels (paper)": _training(fill="hard"),
@@ -36,7 +36,7 @@ ROWS = {
     "times uniform (paper)": _training(time_power=1.0),
     "weights not averaged (paper)": _training(averaging=0.0),
     "learning rate constant (paper)": _training(decay=False),
-    "no progressive rounds (paper)": Row("dpm-snc", {"sampling": Sampling(adopt=0.0)}),
+    "no progressive rounds (paper)": Row("dpm-snc", {"sampling": Sampling(progressive=0.0)}),
     "features scaled to sum 1": Row("dpm-snc", {"scaling": "rows"}),
     "features binary (paper)": Row("dpm-snc", {"scaling": "binary"}),
 }

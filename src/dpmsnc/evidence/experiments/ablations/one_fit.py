@@ -25,10 +25,10 @@ def measure(model: Any, task: Task, seed: int) -> dict[str, Any]:
     """
     samples = joint_samples(asked(model), max(votes.COUNTS), seed)
     found = {"single": pairs.record(samples[: pairs.NUM_SAMPLES], task)}
-    if model.adopt_:
+    if model.progressive_:
         found["fitted"] = pairs.record(joint_samples(model, pairs.NUM_SAMPLES, seed), task)
     return {
-        "adopt": model.adopt_,
+        "progressive": model.progressive_,
         "over_steps": over_steps.record(model, task),
         "number_of_samples": votes.record(model, task, samples),
         "pairs": found,

@@ -32,8 +32,8 @@ TIMES, TIMING_S = 5, 0.5
 SHOWN = {"validation": "validation, decides", "test": "test", "cpu_s": "CPU ms"}
 NOTES = (
     "Accuracy in %, and CPU milliseconds of one prediction: means over seeds. Each model is trained once, with ten",
-    "steps of DDIM, and asked at temperature 0. adopt: progressive rounds as fitted, or a single run (0).",
-    f"full: all T {YARDSTICK} steps, the yardstick. Weights and adopt were selected on validation with that sampler,",
+    "steps of DDIM, and asked at temperature 0. progressive: rounds as fitted, or a single run (0).",
+    f"full: all T {YARDSTICK} steps, the yardstick. Weights and rounds were selected on validation with that sampler,",
     "which favours it a little in the rows that decide.",
 )
 
@@ -42,9 +42,9 @@ Answer = dict[str, Any]
 
 def measure(model: Any, task: Task, seed: int) -> dict[str, Any]:
     """What each sampler answers, with progressive rounds as fitted and without."""
-    shares = dict.fromkeys([model.adopt_, 0.0])
+    shares = dict.fromkeys([model.progressive_, 0.0])
     answers = [ask(model, task, sampling, share) for share in shares for sampling in samplings(model)]
-    return {"steps": {"adopt": model.adopt_, "answers": answers}}
+    return {"steps": {"progressive": model.progressive_, "answers": answers}}
 
 
 def samplings(model: NodeClassifier) -> Iterator[Sampling]:
@@ -56,10 +56,10 @@ def samplings(model: NodeClassifier) -> Iterator[Sampling]:
             yield replace(still, method=sampler, steps=steps)
 
 
-def ask(model: NodeClassifier, task: Task, sampling: Sampling, adopt: float) -> Answer:
+def ask(model: NodeClassifier, task: Task, sampling: Sampling, progressive: float) -> Answer:
     """The accuracy and the cost of one prediction by the model's weights with another sampler."""
     asked = copy(model)
-    asked.sampling, asked.adopt_ = sampling, adopt
+    asked.sampling, asked.progressive_ = sampling, progressive
     cpu_s: list[float] = []
     while not cpu_s or (len(cpu_s) < TIMES and sum(cpu_s) < TIMING_S):
         started = time.process_time()
@@ -68,7 +68,7 @@ def ask(model: NodeClassifier, task: Task, sampling: Sampling, adopt: float) -> 
     return {
         "sampler": sampling.method,
         "steps": sampling.steps,
-        "adopt": adopt,
+        "progressive": progressive,
         "validation": round(accuracy(labels, task.truth, task.validation), 6),
         "test": round(accuracy(labels, task.truth, task.test), 6),
         "cpu_s": round(statistics.median(cpu_s), 5),
@@ -76,8 +76,8 @@ def ask(model: NodeClassifier, task: Task, sampling: Sampling, adopt: float) -> 
 
 
 def table(documents: Sequence[Document]) -> Table:
-    """Validation accuracy, test accuracy and cost, one row per data set, way of adopting and sampler."""
-    header = ["", "data set", "adopt", "sampler", *map(str, STEPS), "full", "seeds"]
+    """Validation accuracy, test accuracy and cost, one row per data set, kind of rounds and sampler."""
+    header = ["", "data set", "progressive", "sampler", *map(str, STEPS), "full", "seeds"]
     rows = [row for metric in SHOWN for dataset in DATASETS for row in _rows(documents, dataset, metric)]
     return Table("Accuracy against steps", header, rows, [*NOTES, *conclusion(documents)])
 
@@ -106,7 +106,7 @@ def mean(runs: Sequence[Document], metric: str, sampler: str, steps: int | None,
         for answer in measured["answers"]
         if answer["sampler"] == sampler
         and steps in (None, answer["steps"])
-        and answer["adopt"] == (measured["adopt"] if fitted else 0)
+        and answer["progressive"] == (measured["progressive"] if fitted else 0)
     ]
     return statistics.fmean(values) if values else None
 

@@ -34,7 +34,7 @@ SAMPLERS: dict[str, dict[str, Any]] = {
 NOTES = (
     f"Test accuracy in % of one answer drawn at temperature tau (columns), mean of {DRAWS} draws, mean±std over seeds;",
     "no progressive rounds. buffer: tau of the labels that enter the buffer during training. ancestral: all T steps,",
-    "tau scales the noise of each and of the start (the paper's); multistep: the default, tau scales the start.",
+    "tau scales the noise of each and of the first y (the paper's); multistep: the default, tau scales the first y.",
 )
 
 
