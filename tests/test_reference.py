@@ -40,19 +40,19 @@ from dpmsnc.baselines import (
     CorrectAndSmooth,
     EntropySharpening,
     LabelPropagation,
-    MaskedLabels,
     Stack,
 )
 from dpmsnc.baselines.scaled_pta import scaled_pta
-from dpmsnc.cli import main
+from dpmsnc.cli.main import main
+from dpmsnc.config import Guidance, Sampling, Training
 from dpmsnc.data import Task, load
 from dpmsnc.data.grids import cyclic_grid, grid_localized, grid_scattered
 from dpmsnc.diffusion.objective import Objective
 from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.errors import InputError
+from dpmsnc.estimators.masked_labels import MaskedLabels
 from dpmsnc.graph import Graph
 from dpmsnc.nn.denoiser import Denoiser
-from dpmsnc.options import Guidance, Sampling, Training
 from dpmsnc.presets import preset
 from dpmsnc.training.full import FullTraining, LabelledGraphs
 
@@ -61,10 +61,10 @@ FITS, TABLES = (ROOT / "tests" / "reference" / name for name in ("fits.json", "t
 TOLERANCE = 1e-4
 SHOWN_ROWS = 20
 """Rows of probabilities that are kept of a large graph; of a small one three times as many."""
-# the model itself fills the buffer from the third refresh on, and rounds of adoption are tried at every evaluation
-SHORT = Training(steps=80, refresh_every=20, evaluate_every=20, start_refreshes=2)
-SHORTER = replace(SHORT, steps=30, refresh_every=10, evaluate_every=10, start_refreshes=1)
-FEW = Sampling(steps=5, adopt=0.1)
+# the model itself fills the buffer from the third refresh on, and progressive rounds are tried at every evaluation
+SHORT = Training(steps=80, refresh_every=20, evaluate_every=20, initialiser_refreshes=2)
+SHORTER = replace(SHORT, steps=30, refresh_every=10, evaluate_every=10, initialiser_refreshes=1)
+FEW = Sampling(steps=5, progressive=0.1)
 COMMANDS = {
     "synthetic": ["table", "synthetic", "--format", "json"],
     "homophilic": ["table", "homophilic", "--configs", "configs", "--format", "json"],
@@ -142,7 +142,7 @@ def classifier_case(
     proba = clf.predict_proba(num_samples=8, seed=2, condition_on="train")
     return {
         "labels": {
-            "predict": digits(graph, clf.predict(condition_on="train", own=True)),
+            "predict": digits(graph, clf.predict(condition_on="train", clamp_known=False)),
             "known": digits(graph, clf.predict()),
             "samples": [digits(graph, labels) for labels in clf.sample(3, seed=1, condition_on="train")],
             "history": [clf.best_step_, *clf.history_.step],
@@ -151,8 +151,8 @@ def classifier_case(
             **abridged(proba),
             "loss": floats(clf.history_.loss),
             "validation_accuracy": floats(clf.history_.validation_accuracy),
-            "adopt": floats(clf.adopt_),
-            "start": floats(clf.start_proba_[: SHOWN_ROWS // 2]),
+            "progressive": floats(clf.progressive_),
+            "initialiser": floats(clf.initialiser_proba_[: SHOWN_ROWS // 2]),
             "weights": floats([float(p.abs().mean()) for p in clf.denoiser_.parameters()]),
             **check(clf),
         },
@@ -206,14 +206,14 @@ def last(clf: NodeClassifier) -> dict[str, Any]:
 
 def paper_settings() -> dict[str, Any]:
     settings = preset("paper", "synthetic")
-    fewer = {"steps": 60, "refresh_every": 20, "evaluate_every": 20, "start_refreshes": 1}
+    fewer = {"steps": 60, "refresh_every": 20, "evaluate_every": 20, "initialiser_refreshes": 1}
     return settings | {"training": replace(settings["training"], **fewer)}
 
 
 QUICK_PTA = ("pta", {"max_epochs": 60, "scaling": "rows"})
 GUIDED: dict[str, Any] = {"conditioning": "guided"}
 GUIDED_BY_CODE = Sampling("ancestral", 20, guidance=Guidance(0.5, "square", "code", per_sample=False))
-NETWORK: dict[str, Any] = {"hidden_channels": 16, "training": SHORTER, "sampling": FEW, "start": "lp"}
+NETWORK: dict[str, Any] = {"hidden_channels": 16, "training": SHORTER, "sampling": FEW, "initialiser": "lp"}
 BACKBONES = ["gcn", "gcn-improved", "gat", "gat-dropout", "gcnii", "gcnii-timeless", "sage", "sage-normalized", "gin"]
 OTHER_TRAINING = replace(
     SHORTER,
@@ -241,7 +241,7 @@ CLASSIFIERS: dict[str, Callable[[], dict[str, Any]]] = {
     "scattered": partial(classifier_case, scattered, check=revealed),
     "scattered three": partial(classifier_case, partial(grid_scattered, columns=30, rule="three"), check=last),
     "localized": partial(classifier_case, localized, check=bound),
-    "localized adopting": partial(classifier_case, localized, sampling=FEW),
+    "localized progressive": partial(classifier_case, localized, sampling=FEW),
     "scattered guided epsilon": partial(classifier_case, scattered, parameterisation="epsilon", **GUIDED),
     "scattered guided label ancestral": partial(
         classifier_case, scattered, parameterisation="label", sampling=Sampling("ancestral", 20), **GUIDED
@@ -255,7 +255,7 @@ CLASSIFIERS: dict[str, Callable[[], dict[str, Any]]] = {
     "amortised epsilon": partial(classifier_case, localized, parameterisation="epsilon", check=bound, training=SHORTER),
     "paper": partial(classifier_case, small, check=bound, **paper_settings()),
     "masked labels": partial(classifier_case, scattered, MaskedLabels),
-    "masked labels adopting": partial(classifier_case, blocks, MaskedLabels, **NETWORK),
+    "masked labels progressive": partial(classifier_case, blocks, MaskedLabels, **NETWORK),
     "other training": partial(classifier_case, blocks, **(NETWORK | {"training": OTHER_TRAINING})),
     "linear schedule": partial(
         classifier_case, small, check=bound, schedule=Schedule(30, "linear", variance="posterior"), **NETWORK
@@ -269,15 +269,15 @@ CLASSIFIERS: dict[str, Callable[[], dict[str, Any]]] = {
         classifier_case,
         cora,
         training=replace(SHORT, steps=60),
-        start=QUICK_PTA,
-        sampling=Sampling(steps=3, adopt=0.8),
+        initialiser=QUICK_PTA,
+        sampling=Sampling(steps=3, progressive=0.8),
     ),
     "cora guided": partial(
         classifier_case,
         cora,
         training=SHORTER,
-        start=QUICK_PTA,
-        sampling=Sampling(steps=5, adopt=0.0),
+        initialiser=QUICK_PTA,
+        sampling=Sampling(steps=5, progressive=0.0),
         **GUIDED,
     ),
 }
@@ -287,9 +287,11 @@ for _name in BACKBONES:
         CLASSIFIERS[f"backbone {_name} {'sparse' if _sparse else 'dense'}"] = partial(
             classifier_case, partial(blocks, _sparse), backbone=_name, **_depth, **NETWORK
         )
-for _start in MEMBERS:
-    CLASSIFIERS[f"start {_start[0]}"] = partial(
-        classifier_case, partial(blocks, True), **(NETWORK | {"start": _start, "training": replace(SHORTER, steps=10)})
+for _member in MEMBERS:
+    CLASSIFIERS[f"initialiser {_member[0]}"] = partial(
+        classifier_case,
+        partial(blocks, True),
+        **(NETWORK | {"initialiser": _member, "training": replace(SHORTER, steps=10)}),
     )
 
 MODELS: dict[str, Callable[[], Baseline]] = {
@@ -423,7 +425,7 @@ def record(names: list[str]) -> None:
     FITS.write_text(f'{{"machine": {json.dumps(reference["machine"])},\n"cases": {{\n{cases}\n}}}}\n')
     if "tables" in names:
         # the command itself, as it is what people see
-        command = [sys.executable, "-c", "import sys; from dpmsnc.cli import main; sys.exit(main())"]
+        command = [sys.executable, "-c", "import sys; from dpmsnc.cli.main import main; sys.exit(main())"]
         shown = {
             name: json.loads(subprocess.run([*command, *words], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
             for name, words in COMMANDS.items()
