@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.problem import PAPER, Problem
-from dpmsnc.nn.operator import compact, scale_features, symmetric_normalised
+from dpmsnc.graph.features import Features
+from dpmsnc.nn.operator import symmetric_normalised
 
 WIDTH, HEADS = PAPER["hidden_channels"], 8
 
@@ -77,7 +78,7 @@ class Floor:
         self.products, self.batch, self.layers = Products(), batch, problem.num_layers
         self.classes, self.labels = problem.num_classes, problem.label_channels
         self.A = symmetric_normalised(problem.graph.adjacency, self.self_loop)
-        self.x = compact(scale_features(problem.graph.x, PAPER["scaling"]))
+        self.x = Features.fit(problem.graph, PAPER["scaling"]).transform(problem.graph)
         self.nodes = self.A.shape[0]
         self.reached = [problem.train.numpy()]
         for _ in range(self.layers):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpmsnc.baselines import Baseline
 from dpmsnc.data import Task, benchmarks
 from dpmsnc.graph import Graph
+from dpmsnc.targets import OneClass
 
 
 def clusters(num_classes: int = 3, size: int = 40, seed: int = 0, features: str = "sparse") -> Task:
@@ -28,7 +29,7 @@ def clusters(num_classes: int = 3, size: int = 40, seed: int = 0, features: str 
         edge_index=np.stack([i[chosen], j[chosen]]),
         x=sp.csr_array(x) if features == "sparse" else x + np.float32(0.1),  # few zeros, or `compact` makes it sparse
         y=y,
-        classes=tuple("abcdefgh"[:num_classes]),
+        target=OneClass(tuple("abcdefgh"[:num_classes])),
         ids=np.arange(len(y)),
     )
     return Task.hiding("clusters", graph, *benchmarks.per_class(5, 10)(y, {}, seed=0))

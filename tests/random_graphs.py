@@ -7,6 +7,7 @@ import scipy.sparse as sp
 import torch
 
 from dpmsnc.graph import Graph
+from dpmsnc.targets import OneClass
 
 
 def random_graph(num_nodes: int = 20, num_features: int = 6, sparse: bool = True, seed: int = 0) -> Graph:
@@ -23,7 +24,7 @@ def graph_of(edge_index: np.ndarray, x: np.ndarray | sp.csr_array) -> Graph:
     """A graph of edges listed once (i < j) and features, without labels."""
     num_nodes = x.shape[0]
     y = np.full(num_nodes, -1)
-    return Graph(num_nodes, edge_index.astype(np.int64), x, y, classes=("a", "b", "c"), ids=np.arange(num_nodes))
+    return Graph(num_nodes, edge_index.astype(np.int64), x, y, OneClass(("a", "b", "c")), ids=np.arange(num_nodes))
 
 
 def both_directions(graph: Graph) -> torch.Tensor:

@@ -15,12 +15,13 @@ from dpmsnc.metrics import (
     scores,
     subgraph_accuracy,
 )
+from dpmsnc.targets import OneClass
 
 
 def from_networkx(graph):
     edges = np.array(sorted(tuple(sorted(edge)) for edge in graph.edges)).T.reshape(2, -1)
     n = graph.number_of_nodes()
-    return Graph(num_nodes=n, edge_index=edges, x=None, y=np.full(n, -1), classes=(0, 1, 2), ids=np.arange(n))
+    return Graph(num_nodes=n, edge_index=edges, x=None, y=np.full(n, -1), target=OneClass((0, 1, 2)), ids=np.arange(n))
 
 
 @pytest.fixture(params=range(5))

@@ -54,6 +54,7 @@ from dpmsnc.estimators.masked_labels import MaskedLabels
 from dpmsnc.graph import Graph
 from dpmsnc.nn.denoiser import Denoiser
 from dpmsnc.presets import preset
+from dpmsnc.targets import OneClass
 from dpmsnc.training.full import FullTraining, LabelledGraphs
 
 ROOT = Path(__file__).parents[1]
@@ -89,7 +90,7 @@ def blocks(sparse: bool = False) -> Task:
         edge_index=np.stack([i[chosen], j[chosen]]),
         x=sp.csr_array(words) if sparse else measured,
         y=y,
-        classes=("a", "b", "c"),
+        target=OneClass(("a", "b", "c")),
         ids=np.arange(len(y)),
     )
     # as many of every class: with few labels of one, a short fit gives all nodes the same class, which tests nothing

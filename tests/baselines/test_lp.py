@@ -8,6 +8,7 @@ from dpmsnc.data import Task, benchmarks, grid_scattered, load
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
 from dpmsnc.metrics import accuracy, subgraph_accuracy
+from dpmsnc.targets import OneClass
 
 needs_data = pytest.mark.skipif(
     not benchmarks.data_folder().joinpath("cora.npz").is_file(), reason="no data sets: set DPMSNC_DATA to their folder"
@@ -23,7 +24,7 @@ def graph(request):
     edges = np.concatenate([np.stack([i[chosen], j[chosen]]), [[37], [38]]], axis=1)
     y = np.where(rng.random(40) < 0.3, rng.integers(0, 3, 40), -1)
     y[:6], y[37:] = [0, 1, 2, 2, 2, 2], -1
-    return Graph(num_nodes=40, edge_index=edges, x=None, y=y, classes=("a", "b", "c"), ids=np.arange(40))
+    return Graph(num_nodes=40, edge_index=edges, x=None, y=y, target=OneClass(("a", "b", "c")), ids=np.arange(40))
 
 
 def dense_parts(graph):

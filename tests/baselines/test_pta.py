@@ -8,6 +8,7 @@ from dpmsnc.baselines.pta import adaptive_loss
 from dpmsnc.data import Task, benchmarks, grid_localized, load
 from dpmsnc.graph import Graph
 from dpmsnc.metrics import accuracy
+from dpmsnc.targets import OneClass
 
 needs_data = pytest.mark.skipif(
     not benchmarks.data_folder().joinpath("cora.npz").is_file(), reason="no data sets: set DPMSNC_DATA to their folder"
@@ -26,7 +27,7 @@ def two_clusters(seed=0, features=sp.csr_array):
         edge_index=np.stack([i[chosen], j[chosen]]),
         x=features((rng.random((120, 20)) < lean).astype(np.float32)),
         y=y,
-        classes=("left", "right"),
+        target=OneClass(("left", "right")),
         ids=np.arange(120),
     )
 

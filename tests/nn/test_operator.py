@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from dpmsnc.nn.operator import GraphTensors, Operator, scale_features
+from dpmsnc.nn.operator import GraphTensors, Operator
 from random_graphs import graph_of, random_graph
 
 CPU = torch.device("cpu")
@@ -68,14 +68,14 @@ def test_edges_with_loops_are_sorted_by_target():
 
 def test_tensors_of_a_graph_are_made_once_for_each_use():
     graph = random_graph()
-    assert GraphTensors.of(graph) is GraphTensors.of(graph)
-    assert GraphTensors.of(graph) is not GraphTensors.of(graph, "binary")
+    assert GraphTensors.of(graph).x is GraphTensors.of(graph).x
+    assert GraphTensors.of(graph).x is not GraphTensors.of(graph, "binary").x
     assert GraphTensors.of(graph).operator("gcn") is GraphTensors.of(graph).operator("gcn")
 
 
 def test_a_graph_without_features_gets_ones():
     graph = random_graph()
-    bare = GraphTensors.of(type(graph)(20, graph.edge_index, None, graph.y, graph.classes, graph.ids))
+    bare = GraphTensors.of(type(graph)(20, graph.edge_index, None, graph.y, graph.target, graph.ids))
     assert bare.num_features == 1
     assert torch.equal(bare.x, torch.ones(20, 1))
 
@@ -85,54 +85,3 @@ def test_a_graph_without_edges_has_operators():
     h = torch.randn(3, 2, 4)
     torch.testing.assert_close(tensors.operator("gcn")(h), h)
     assert torch.equal(tensors.operator("mean")(h), torch.zeros_like(h))
-
-
-@pytest.mark.parametrize("wrap", [sp.csr_array, np.asarray], ids=["sparse", "dense"])
-class TestScaleFeatures:
-    x = np.array([[1, 3, 0], [0, 0, 0], [0, 0, 5]], dtype=np.float32)
-
-    def scaled(self, wrap, scaling):
-        x = scale_features(wrap(self.x), scaling)
-        assert sp.issparse(x) == (wrap is sp.csr_array)
-        return x.toarray() if sp.issparse(x) else x
-
-    def test_rows_sum_to_one_and_empty_rows_stay_empty(self, wrap):
-        np.testing.assert_allclose(self.scaled(wrap, "rows"), [[0.25, 0.75, 0], [0, 0, 0], [0, 0, 1]])
-
-    def test_binary(self, wrap):
-        np.testing.assert_array_equal(self.scaled(wrap, "binary"), [[1, 1, 0], [0, 0, 0], [0, 0, 1]])
-
-    def test_raw(self, wrap):
-        np.testing.assert_array_equal(self.scaled(wrap, "raw"), self.x)
-
-
-@pytest.mark.parametrize("scaling", ["unit", "rows"])
-def test_columns_that_are_hardly_ever_zero_are_measurements_and_standardised(scaling):
-    year_and_score = np.array([[2001, 0.1], [1950, 0.9], [1990, 0.5], [2010, 0.2]], dtype=np.float32)
-    scaled = scale_features(year_and_score, scaling)
-    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-4)
-    np.testing.assert_allclose(scaled.std(axis=0), 1, atol=1e-4)
-    constant = scale_features(np.ones((4, 2), dtype=np.float32), scaling)  # with degrees, it says something
-    assert (constant == constant[0, 0]).all() and constant[0, 0] > 0
-    flags = np.array([[1, 0], [1, 1], [1, 0], [1, 1]], dtype=np.float32)  # one is set everywhere
-    np.testing.assert_allclose(scale_features(flags, "rows").sum(axis=1), 1)
-    words = np.eye(4, dtype=np.float32) + np.eye(4, k=1, dtype=np.float32)
-    np.testing.assert_allclose(scale_features(words, "rows").sum(axis=1), 1)
-
-
-def test_many_large_and_small_measurements_are_standardised_all_the_same():
-    rng = np.random.default_rng(0)
-    year = rng.integers(1990, 2021, size=300_000)
-    x = np.stack([year, rng.random(len(year)) * 1e-9 + 1e-9, np.full(len(year), 2000.1)], axis=1).astype(np.float32)
-    scaled = scale_features(x, "unit")
-    assert scaled.dtype == np.float32
-    np.testing.assert_allclose(scaled.mean(axis=0, dtype=np.float64), 0, atol=1e-3)
-    np.testing.assert_allclose(scaled.std(axis=0, dtype=np.float64), [1, 1, 0], atol=1e-3)
-
-
-def test_dense_signed_features_are_standardised_by_column():
-    x = np.random.default_rng(0).normal(3, 2, size=(50, 4)).astype(np.float32)
-    x[:, 3] = -1  # a constant column must not divide by zero
-    scaled = scale_features(x, "rows")
-    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-5)
-    np.testing.assert_allclose(scaled.std(axis=0), [1, 1, 1, 0], atol=1e-5)

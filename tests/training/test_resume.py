@@ -15,6 +15,7 @@ from dpmsnc import InputError, NodeClassifier
 from dpmsnc.cli.main import main
 from dpmsnc.estimators.model_folder import CHECKPOINT, is_finished
 from dpmsnc.graph import UNKNOWN
+from dpmsnc.targets import OneClass
 from tiny_tables import command, fast, write_tables
 
 STEPS = 60
@@ -175,7 +176,7 @@ def test_resuming_a_finished_fit_does_nothing(words, tmp_path, capsys):
     features = np.zeros((graph.num_nodes, 1)) if graph.x is None else graph.x + 1
     for other in (
         replace(graph, ids=np.array([f"node {name}" for name in graph.ids])),
-        replace(graph, classes=tuple(f"class {name}" for name in graph.classes)),
+        replace(graph, target=OneClass(tuple(f"class {name}" for name in graph.classes))),
         replace(graph, x=features.astype(np.float32)),
         replace(graph, edge_index=graph.edge_index[:, 1:]),
         replace(graph, y=np.where(np.arange(graph.num_nodes) == graph.known.argmax(), UNKNOWN, graph.y)),

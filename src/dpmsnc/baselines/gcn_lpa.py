@@ -41,6 +41,7 @@ from dpmsnc.baselines.base import Baseline
 from dpmsnc.baselines.descent import descend
 from dpmsnc.config import HeadName, ScalingName, check_choices, check_range
 from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.graph.features import Features
 from dpmsnc.nn.backbones.base import Backbone
 from dpmsnc.nn.backbones.gat import GAT, DroppedGAT, Edges, GATConv, attend
 from dpmsnc.nn.backbones.gcn import GCN
@@ -118,7 +119,7 @@ class WeightedGraph(GraphTensors):
     """A graph whose edges have weights that are learned; every operator of it is A*."""
 
     def __init__(self, graph: Graph, scaling: ScalingName, like_gcn: bool, symmetric: bool = False) -> None:
-        super().__init__(graph, scaling, torch.device("cpu"), torch.float32)
+        super().__init__(graph, Features.fit(graph, scaling), torch.device("cpu"), torch.float32)
         self.edges, self.symmetric = Edges.of(self), symmetric
         self.w = torch.zeros(len(self.edges.column), 1, requires_grad=True)
         # both are sorted by row and then by column, so the entries of S stand in the order of the edges

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dpmsnc.data.task import Task
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
+from dpmsnc.targets import OneClass
 
 Rule = Literal["alternating", "three"]
 
@@ -50,7 +51,7 @@ def cyclic_grid(columns: int, rule: Rule = "alternating") -> Graph:
         edge_index=np.sort(np.concatenate(edges, axis=1), axis=0),
         x=None,
         y=label(row, column),
-        classes=tuple(range(num_classes)),
+        target=OneClass(tuple(range(num_classes))),
         ids=np.array([f"r{r}c{c}" for r, c in zip(row, column)]),
     )
 
@@ -97,7 +98,7 @@ def _side_by_side(graph: Graph, other: Graph) -> Graph:
         edge_index=np.concatenate([graph.edge_index, graph.num_nodes + other.edge_index], axis=1),
         x=None,
         y=np.concatenate([graph.y, other.y]),
-        classes=graph.classes,
+        target=graph.target,
         ids=np.concatenate([graph.ids, np.char.add("extra-", other.ids)]),
     )
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
     from dpmsnc.graph.summary import Summary
+    from dpmsnc.targets import Target
 
 UNKNOWN = -1
 
@@ -45,13 +46,20 @@ class Graph:
     """2 x E, every undirected edge once (i < j), without self-loops or duplicates."""
     x: sp.csr_array | NDArray[np.float32] | None
     """Node features N x F, sparse or dense; None where the graph has none."""
-    y: NDArray[np.int64]
-    """Known label of each node as an index into `classes`; -1 where unknown."""
-    classes: tuple[Any, ...]
+    y: NDArray[Any]
+    """Labels, as `target` has them: indices into the classes, rows of 0/1 or numbers; -1 or NaN where unknown."""
+    target: Target
+    """What a label is, and whether nodes or edges carry it."""
     ids: NDArray[Any]
     """The user's name of each node, unique."""
     notes: tuple[str, ...] = ()
     """What was changed on the way in (self-loops dropped, directions ignored, ...)."""
+    feature_names: tuple[str, ...] | None = None
+    """Names of the columns of `x`, where they have any."""
+    edge_attr: NDArray[np.float32] | None = None
+    """Edge features E x D, in the order of `edge_index`; None where the graph has none."""
+    directed: bool = False
+    """Whether an edge goes from its first node to its second alone; then both directions may be listed."""
     _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -64,6 +72,7 @@ class Graph:
         y: Any = None,
         classes: Sequence[Any] | None = None,
         ids: Sequence[Any] | NDArray[Any] | None = None,
+        target: str = "class",
     ) -> Graph:
         """A graph from arrays or plain Python sequences.
 
@@ -79,18 +88,20 @@ class Graph:
                 `classes` when no class is an integer.
             ids: The name of each node, in the order of the rows of `x` and `y`. By default 0..N-1, or, where edges
                 name nodes by something else, those names in order of appearance.
+            target: What a label is: one "class", several "tags" or a real "value".
 
         Example:
             >>> Graph.build([("a", "b"), ("b", "a"), ("b", "b")]).notes
             ('1 self-loop removed',)
         """
         from dpmsnc.graph import clean
+        from dpmsnc.targets import TARGETS
 
         sources, targets = clean.endpoints(edges)
         names = clean.node_ids(ids, num_nodes, x, y, sources, targets)
         edge_index, notes = clean.simple_edges(clean.edge_positions(sources, targets, names), len(names))
-        labels, class_names = clean.clean_labels(y, len(names), classes)
-        graph = cls(len(names), edge_index, clean.clean_features(x, names), labels, class_names, names)
+        kind, labels = TARGETS.find(target).from_values([None] * len(names) if y is None else y, len(names), classes)
+        graph = cls(len(names), edge_index, clean.clean_features(x, names), labels, kind, names)
         return replace(graph, notes=(*notes, *clean.connectivity_notes(graph)))
 
     @classmethod
@@ -179,13 +190,18 @@ class Graph:
         return 0 if self.x is None else int(self.x.shape[1])
 
     @property
+    def classes(self) -> tuple[Any, ...]:
+        """Names of the channels of a label: classes or tags; empty where labels are numbers."""
+        return self.target.names
+
+    @property
     def num_classes(self) -> int:
         return len(self.classes)
 
     @property
     def known(self) -> NDArray[np.bool_]:
         """Mask of the nodes whose label is known."""
-        return self.y != UNKNOWN
+        return self.target.known(self.y)
 
     @cached_property
     def adjacency(self) -> sp.csr_array:
@@ -197,17 +213,21 @@ class Graph:
         coordinates = (np.concatenate([i, j]), np.concatenate([j, i]))
         return sp.csr_array((ones, coordinates), shape=(self.num_nodes, self.num_nodes))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy in another process, or a deep one, makes its own operators."""
+        return {name: value for name, value in vars(self).items() if name != "adjacency"} | {"_cache": {}}
+
     def cached(self, key: str, build: Callable[[], Any]) -> Any:
         """What `build()` returned the first time, for operators that are normalised once and used by many."""
         if key not in self._cache:
             self._cache[key] = build()
         return self._cache[key]
 
-    def with_labels(self, y: NDArray[np.int64]) -> Graph:
-        """The same graph with other known labels (indices into `classes`, -1 where unknown)."""
-        if y.shape != (self.num_nodes,):
+    def with_labels(self, y: NDArray[Any]) -> Graph:
+        """The same graph with other known labels, as `y` has them."""
+        if y.shape != self.y.shape:
             raise InputError(f"expected one label per node, {self.num_nodes} in all, got an array of shape {y.shape}")
-        labelled = replace(self, y=np.asarray(y, dtype=np.int64))
+        labelled = replace(self, y=np.asarray(y, dtype=self.y.dtype))
         object.__setattr__(labelled, "_cache", self._cache)  # shared: nothing in it depends on labels
         return labelled
 
@@ -226,20 +246,13 @@ class Graph:
                 raise InputError(f"the graph has no node {name!r}{as_text}; its ids are listed in graph.ids")
         return np.array([positions[name] for name in wanted], dtype=np.int64)
 
-    def encode(self, labels: Any) -> NDArray[np.int64]:
-        """Class names to indices into `classes`; -1 where a label is missing."""
-        from dpmsnc.graph.clean import encode_labels, label_values
+    def encode(self, labels: Any) -> NDArray[Any]:
+        """What a user calls labels to labels as `y` has them."""
+        return self.target.encode(labels)
 
-        return encode_labels(label_values(labels, self.classes), self.classes)
-
-    def decode(self, indices: ArrayLike) -> NDArray[np.object_]:
-        """Indices into `classes` to class names, in the same shape; None where the index is -1."""
-        names = np.empty(self.num_classes + 1, dtype=object)
-        names[: self.num_classes] = np.fromiter(self.classes, dtype=object, count=self.num_classes)
-        indices = np.asarray(indices, dtype=np.int64)
-        if indices.size and not (indices.min() >= UNKNOWN and indices.max() < self.num_classes):
-            raise InputError(f"class indices run from 0 to {self.num_classes - 1}, with {UNKNOWN} for unknown")
-        return np.asarray(names[indices], dtype=object)
+    def decode(self, labels: ArrayLike) -> NDArray[Any]:
+        """Labels as `y` has them to what a user calls them, in the same shape; None where one is unknown."""
+        return self.target.decode(labels)
 
     def reveal(self, known: Any) -> Graph:
         """The same graph with more labels known; a label given here replaces the one the graph had.
@@ -266,23 +279,18 @@ class Graph:
                     f"expected one label per node, {self.num_nodes} in all, got {len(labels)}; "
                     "to reveal a few, pass a dictionary from node id to class"
                 )
-        given = labels != UNKNOWN
+        given = self.target.known(labels)
         y[positions[given]] = labels[given]
         return self.with_labels(y)
 
     def check_trainable(self) -> None:
-        """Raise `InputError` unless labels of at least two classes are known."""
-        present = np.unique(self.y[self.known])
-        if not len(present):
+        """Raise `InputError` unless known labels differ."""
+        if not self.known.any():
             raise InputError(
                 "no node has a known label, so there is nothing to learn from; name the label column or attribute, "
                 "or add labels with graph.reveal"
             )
-        if len(present) == 1:
-            raise InputError(
-                f"every known label is {self.classes[present[0]]!r}; label at least one node of another class "
-                "(if -1 is one of your classes, list it in classes=, since -1 otherwise means unknown)"
-            )
+        self.target.check_trainable(self.y[self.known])
 
     def summary(self, hidden_channels: int = 64, num_layers: int = 2, draws: int = 4) -> Summary:
         """Sizes, label counts, homophily, components and the memory a fit of this size needs; made to be printed."""

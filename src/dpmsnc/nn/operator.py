@@ -20,6 +20,7 @@ from torch import Tensor
 
 from dpmsnc.config import ScalingName
 from dpmsnc.graph import Graph
+from dpmsnc.graph.features import Features
 
 
 class Operator:
@@ -84,34 +85,48 @@ def _csr_tensor(matrix: sp.csr_array, device: torch.device, dtype: torch.dtype) 
 
 
 class GraphTensors:
-    """The operators and features of a graph on one device, each made once, when a layer first asks for it."""
+    """A graph as a network sees it on one device: its features, scaled, and its operators, each made when first used.
 
-    def __init__(self, graph: Graph, scaling: ScalingName, device: torch.device, dtype: torch.dtype) -> None:
-        self.graph, self.scaling, self.device, self.dtype = graph, scaling, device, dtype
-        self._operators: dict[str, Operator] = {}
+    What is made is kept by the graph, whose copies with other labels share it; nothing of it depends on labels.
+    """
+
+    def __init__(self, graph: Graph, features: Features, device: torch.device, dtype: torch.dtype) -> None:
+        self.graph, self.features, self.device, self.dtype = graph, features, device, dtype
 
     @classmethod
     def of(
         cls,
         graph: Graph,
-        scaling: ScalingName = "unit",
+        features: Features | ScalingName = "unit",
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
     ) -> GraphTensors:
+        """`features` may be the name of a scaling, which is then fitted to this graph."""
         keep_freed_memory()
-        key = f"tensors/{scaling}/{device}/{dtype}"
-        return graph.cached(key, lambda: cls(graph, scaling, torch.device(device), dtype))
+        fitted = features if isinstance(features, Features) else Features.fit(graph, features)
+        return cls(graph, fitted, torch.device(device), dtype)
 
     @functools.cached_property
     def x(self) -> Operator | Tensor:
         """Features: a sparse operator to be applied to a weight matrix, or dense N x F; ones where there are none."""
-        x = self.graph.x
+        return self.cached(f"x/{self.features.key}", self._input)
+
+    def _input(self) -> Operator | Tensor:
+        x = self.features.transform(self.graph)
         if x is None:
             return torch.ones(self.graph.num_nodes, 1, device=self.device, dtype=self.dtype)
-        x = compact(scale_features(x, self.scaling))
         if sp.issparse(x):
             return Operator(x, self.device, self.dtype)
         return torch.as_tensor(x, device=self.device, dtype=self.dtype)
+
+    def cached(self, name: str, build: Callable[[], Any]) -> Any:
+        """What `build()` made the first time, on this device."""
+
+        def outside_inference() -> Any:
+            with torch.inference_mode(False):  # made while sampling, it must still serve training
+                return build()
+
+        return self.graph.cached(f"{name}/{self.device}/{self.dtype}", outside_inference)
 
     @property
     def num_features(self) -> int:
@@ -119,10 +134,9 @@ class GraphTensors:
 
     def operator(self, name: OperatorName) -> Operator:
         """The operator of that name: a key of `MATRICES`."""
-        if name not in self._operators:
-            with torch.inference_mode(False):  # made while sampling, they must still serve training
-                self._operators[name] = Operator(MATRICES[name](self.graph.adjacency), self.device, self.dtype)
-        return self._operators[name]
+        return self.cached(
+            f"operator/{name}", lambda: Operator(MATRICES[name](self.graph.adjacency), self.device, self.dtype)
+        )
 
     @functools.cached_property
     def edges_with_loops(self) -> tuple[Tensor, Tensor]:
@@ -157,49 +171,6 @@ MATRICES: dict[OperatorName, Callable[[sp.csr_array], sp.csr_array]] = {
     "sum": sp.csr_array,
     "mean": mean_normalised,
 }
-
-
-MEASURED = 0.9
-"""Share of nodes from which on a column that is not 0 there is no word's."""
-
-
-def scale_features(x: Any, scaling: ScalingName) -> Any:
-    """Rows brought to length 1 ("unit") or to sum 1 ("rows"), entries set to 0/1 ("binary"), or all left alone ("raw").
-
-    Dense features are standardised by column for "unit" and "rows" where they are measurements and not words: if there
-    are negative entries, or a column that is hardly ever 0 and varies where it is not. Rows of such have no scale of
-    their own, dividing by a sum that happens to cancel would blow up, and a year would drown everything beside it.
-    """
-    if scaling == "raw":
-        return x
-    if scaling == "binary":
-        return sp.csr_array((x > 0).astype(np.float32)) if sp.issparse(x) else (x > 0).astype(np.float32)
-    if not sp.issparse(x) and (x.min() < 0 or has_measurements(x)):
-        return standardised(x)
-    size = np.abs(x).sum(axis=1) if scaling == "rows" else np.sqrt((x * x).sum(axis=1))
-    scale = np.divide(1.0, size, out=np.zeros(len(size)), where=size > 0)
-    return sp.csr_array(sp.diags_array(scale) @ x) if sp.issparse(x) else x * scale[:, None]
-
-
-def has_measurements(x: Any) -> bool:
-    """Whether a column is hardly ever 0 and varies where it is not, as a year does and a word or a flag does not."""
-    varies = np.where(x != 0, x, np.inf).min(axis=0, initial=np.inf) < x.max(axis=0, initial=0)
-    return bool(((np.count_nonzero(x, axis=0) > MEASURED * len(x)) & varies).any())
-
-
-def standardised(x: Any) -> Any:
-    """Columns of mean 0 and standard deviation 1, or 0 everywhere where one does not vary."""
-    mean, std = (moment(axis=0, dtype=np.float64) for moment in (x.mean, x.std))  # sums of many, exactly
-    varies = std > 1e-6 * np.abs(x).max(axis=0)
-    return np.where(varies, (x - mean) / np.where(varies, std, 1), 0).astype(np.float32)
-
-
-def compact(x: Any) -> Any:
-    """Sparse where less than a fifth of the entries are not zero, else dense: whichever multiplies faster."""
-    filled = (x.nnz if sp.issparse(x) else np.count_nonzero(x)) / max(int(np.prod(x.shape)), 1)
-    if filled < 0.2:
-        return sp.csr_array(x)
-    return x.toarray() if sp.issparse(x) else x
 
 
 @functools.cache

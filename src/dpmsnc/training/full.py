@@ -53,7 +53,7 @@ def disjoint_union(graphs: Sequence[Graph]) -> Graph:
         edge_index=np.concatenate([graph.edge_index + start for graph, start in zip(graphs, first)], axis=1),
         x=x,
         y=np.concatenate([graph.y for graph in graphs]),
-        classes=graphs[0].classes,
+        target=graphs[0].target,
         ids=np.arange(sizes.sum()),
     )
 

@@ -7,8 +7,6 @@ comes back whenever they meet ("stochastic multiple partitions").
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -53,7 +51,6 @@ class Parts:
         if len(self.filled) < count:
             raise InputError(f"{whole.graph.num_nodes} nodes cannot be cut into {count} parts; ask for fewer")
         self.loader = ClusterLoader(self.clusters)
-        self.x = scaled_features(whole)
 
     def draw(self, generator: torch.Generator) -> list[list[int]]:
         """The parts of one time round, each a list of clusters."""
@@ -63,23 +60,14 @@ class Parts:
     def join(self, clusters: list[int]) -> tuple[Tensor, GraphTensors]:
         """The nodes of some clusters (nodes of the part,), and the subgraph that they induce."""
         data = self.loader.collate_fn(clusters)
-        nodes, edges = data.node.numpy(), data.edge_index.numpy()
+        nodes, edges, whole = data.node.numpy(), data.edge_index.numpy(), self.whole.graph
         part = Graph(
             num_nodes=len(nodes),
             edge_index=edges[:, edges[0] < edges[1]],
-            x=None if self.x is None else self.x[nodes],
-            y=self.whole.graph.y[nodes],
-            classes=self.whole.graph.classes,
-            ids=self.whole.graph.ids[nodes],
+            x=None if whole.x is None else whole.x[nodes],
+            y=whole.y[nodes],
+            target=whole.target,
+            ids=whole.ids[nodes],
         )
-        return data.node.to(self.whole.device), GraphTensors(part, "raw", self.whole.device, self.whole.dtype)
-
-
-def scaled_features(whole: GraphTensors) -> Any:
-    """The features of all nodes as networks see them: a part takes rows of these, since scaling may ask for all."""
-    if whole.graph.x is None:
-        return None
-    if isinstance(whole.x, Tensor):
-        return whole.x.cpu().numpy()
-    csr = whole.x.matrix.cpu()
-    return sp.csr_array((csr.values().numpy(), csr.col_indices().numpy(), csr.crow_indices().numpy()), whole.x.shape)
+        tensors = GraphTensors(part, self.whole.features, self.whole.device, self.whole.dtype)
+        return data.node.to(self.whole.device), tensors

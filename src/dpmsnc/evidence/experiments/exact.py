@@ -38,6 +38,7 @@ from dpmsnc.evidence.show.table import Table
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.denoiser import Denoiser, Known
 from dpmsnc.nn.operator import GraphTensors
+from dpmsnc.targets import OneClass
 from dpmsnc.training.full import FullTraining, LabelledGraphs
 
 Array = NDArray[Any]
@@ -85,8 +86,8 @@ class PairwiseModel:
         edge_index = np.array([*edges, *(others[k] for k in extra)]).T
         fields = self.field * rng.standard_normal((n, self.num_classes))
         x = np.concatenate([fields, np.eye(n)[np.bincount(edge_index.ravel(), minlength=n)]], axis=1)
-        unlabelled = np.full(n, UNKNOWN)
-        return Graph(n, edge_index, x.astype(np.float32), unlabelled, tuple(range(self.num_classes)), np.arange(n))
+        unlabelled, target = np.full(n, UNKNOWN), OneClass(tuple(range(self.num_classes)))
+        return Graph(n, edge_index, x.astype(np.float32), unlabelled, target, np.arange(n))
 
     def draw_labels(self, graph: Graph, count: int, rng: np.random.Generator) -> Array:
         """Exact samples (nodes, count) of p(y | G)."""

@@ -116,8 +116,7 @@ class Edges:
 
     @classmethod
     def of(cls, graph: GraphTensors) -> Edges:
-        with torch.inference_mode(False):  # made while sampling, they must still serve training
-            return graph.graph.cached(f"edges/{graph.device}/{graph.dtype}", lambda: cls(graph))
+        return graph.cached("edges", lambda: cls(graph))
 
     def softmax(self, e: Tensor) -> Tensor:
         """exp(e) of every edge, brought to sum 1 over the edges into each node."""

@@ -1,0 +1,121 @@
+r"""How node features become the input of a network: decided once, on the fitted graph, and applied to any other.
+
+    unit     rows brought to length 1, so that a node with many words weighs no more than one with few
+    rows     rows brought to sum 1
+    binary   1 where an entry is positive, else 0
+    raw      as they are
+
+Dense features that are measurements and not words are standardised by column for "unit" and "rows": if there are
+negative entries, or a column that is hardly ever 0 and varies where it is not. Rows of such have no scale of their own,
+dividing by a sum that happens to cancel would blow up, and a year would drown everything beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dpmsnc.config import ScalingName
+from dpmsnc.errors import InputError
+from dpmsnc.graph.clean import short_list
+from dpmsnc.graph.graph import Graph
+
+MEASURED = 0.9
+"""Share of nodes from which on a column that is not 0 there is no word's."""
+SPARSE_BELOW = 0.2
+"""Share of entries that are not 0 below which a sparse product is the faster one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """A fitted scaling. Graphs without features have `num_features` 0."""
+
+    scaling: ScalingName
+    num_features: int
+    names: tuple[str, ...] | None = None
+    mean: NDArray[np.float64] | None = None
+    """Of every column, where columns are standardised; else None."""
+    std: NDArray[np.float64] | None = None
+    """Of every column; infinite where a column does not vary, which makes it 0."""
+
+    @classmethod
+    def fit(cls, graph: Graph, scaling: ScalingName) -> Features:
+        """The scaling of the features of a graph."""
+        x: Any = graph.x
+        measured = x is not None and scaling in ("unit", "rows") and not sp.issparse(x) and is_measured(x)
+        mean, std = moments(x) if measured else (None, None)
+        return cls(scaling, graph.num_features, graph.feature_names, mean, std)
+
+    def transform(self, graph: Graph) -> sp.csr_array | NDArray[np.float32] | None:
+        """The input of a network on a graph that has the same features, or an `InputError` that names what differs."""
+        self.check(graph)
+        x: Any = graph.x
+        if x is None:
+            return None
+        if self.mean is not None:
+            x = x.toarray() if sp.issparse(x) else x
+            return compact(((x - self.mean) / self.std).astype(np.float32))
+        return compact(scale(x, self.scaling))
+
+    def check(self, graph: Graph) -> None:
+        """Raise `InputError` unless the graph has the features that were fitted, in their order."""
+        if self.names and graph.feature_names and graph.feature_names != self.names:
+            lacking, extra = ([n for n in a if n not in b] for a, b in _both_ways(self.names, graph.feature_names))
+            parts = [f"{word} {short_list(names)}" for word, names in (("lacks", lacking), ("adds", extra)) if names]
+            what = " and ".join(parts) or "has them in another order"
+            raise InputError(f"the graph {what}: its features must be those of the fit, {short_list(self.names)}")
+        if graph.num_features != self.num_features:
+            raise InputError(
+                f"the graph has {graph.num_features} features a node, the fitted one {self.num_features}; give the same"
+            )
+
+    @cached_property
+    def key(self) -> str:
+        """Names the scaling among others on one graph."""
+        if self.mean is None or self.std is None:
+            return self.scaling
+        return hashlib.sha256(self.mean.tobytes() + self.std.tobytes()).hexdigest()[:16]
+
+
+def _both_ways(ours: tuple[str, ...], theirs: tuple[str, ...]) -> list[tuple[tuple[str, ...], set[str]]]:
+    return [(ours, set(theirs)), (theirs, set(ours))]
+
+
+def is_measured(x: Any) -> bool:
+    """Whether dense features hold negative entries or a column that is hardly ever 0 and varies where it is not, as a
+    year does and a word or a flag does not."""
+    if x.min(initial=0) < 0:
+        return True
+    varies = np.where(x != 0, x, np.inf).min(axis=0, initial=np.inf) < x.max(axis=0, initial=0)
+    return bool(((np.count_nonzero(x, axis=0) > MEASURED * len(x)) & varies).any())
+
+
+def moments(x: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and standard deviation of every column, the latter infinite where the column does not vary."""
+    mean, std = (moment(axis=0, dtype=np.float64) for moment in (x.mean, x.std))  # sums of many, exactly
+    return mean, np.where(std > 1e-6 * np.abs(x).max(axis=0), std, np.inf)
+
+
+def scale(x: Any, scaling: ScalingName) -> Any:
+    """Features that are no measurements, scaled."""
+    if scaling == "raw":
+        return x
+    if scaling == "binary":
+        return sp.csr_array((x > 0).astype(np.float32)) if sp.issparse(x) else (x > 0).astype(np.float32)
+    size = np.abs(x).sum(axis=1) if scaling == "rows" else np.sqrt((x * x).sum(axis=1))
+    factor = np.divide(1.0, size, out=np.zeros(len(size)), where=size > 0)
+    return sp.csr_array(sp.diags_array(factor) @ x) if sp.issparse(x) else x * factor[:, None]
+
+
+def compact(x: Any) -> Any:
+    """Sparse where few entries are not zero, else dense: whichever multiplies faster."""
+    filled = (x.nnz if sp.issparse(x) else np.count_nonzero(x)) / max(int(np.prod(x.shape)), 1)
+    if filled < SPARSE_BELOW:
+        return sp.csr_array(x)
+    return x.toarray() if sp.issparse(x) else x
