@@ -28,9 +28,9 @@ def check_train_step(problem: Problem) -> float:
     problem = replace(problem, dropout=0.0, dtype=torch.float64)
     ours, reference = Ours(problem), Reference(problem)
     trainer = ours.recorded_trainer()
-    trainer.update()
+    trainer.update(trainer.source.draw())
     y_0, t, eps = trainer.objective.corrupted[-1]
-    known = trainer.shown
+    known = trainer.source.shown
     shown = [known and Shown(known.mask[:, k : k + 1], known.y[:, k]) for k in range(len(t))]
     loss = reference.descend(y_0.transpose(0, 1), t.tolist(), eps.transpose(0, 1), shown)
     differences = [demand_close("loss", torch.tensor(trainer.loss), torch.tensor(loss))]

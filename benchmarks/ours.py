@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from benchmarks.problem import PAPER, SEED, Problem
+from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.objective import Objective
 from dpmsnc.diffusion.posterior import Posterior
 from dpmsnc.diffusion.sampler import Noise
-from dpmsnc.nn.denoiser import Known
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.training.partial import PartialTraining
-
-T = TypeVar("T", bound=PartialTraining)
+from dpmsnc.training.optimiser import Optimiser
+from dpmsnc.training.partial import PartlyLabelled
+from dpmsnc.training.trainer import Trainer
 
 
 class Ours:
@@ -33,43 +33,44 @@ class Ours:
         self.generator = torch.Generator().manual_seed(SEED)
 
     @cached_property
-    def training(self) -> PartialTraining:
-        return self._trainer(PartialTraining, self.problem.objective)
+    def training(self) -> Trainer:
+        return self._trainer(PartlyLabelled, self.problem.objective)
 
     def train_step(self) -> None:
         """The M-step of Algorithm 1."""
         self.denoiser.requires_grad_(True)  # `posterior` may have turned it off
-        self.training.update()
+        self.training.update(self.training.source.draw())
 
-    def recorded_trainer(self) -> RecordedTraining:
+    def recorded_trainer(self) -> Trainer:
         """Training from which can be read what its last update was made of."""
         objective = self.problem.objective
-        return self._trainer(RecordedTraining, RecordedObjective(objective.schedule, objective.parameterisation))
+        return self._trainer(
+            RecordedSource, RecordedObjective(objective.schedule, objective.parameterisation, target=objective.target)
+        )
 
-    def _trainer(self, kind: type[T], objective: Objective) -> T:
+    def _trainer(self, kind: type[PartlyLabelled], objective: Objective) -> Trainer:
         """Training with its first buffer filled."""
-        problem = self.problem
-        trainer = kind(
-            self.denoiser,
+        problem, optimiser = self.problem, Optimiser(self.denoiser, PAPER["training"])
+        source = kind(
+            optimiser,
             objective,
             self.graph,
             labels=problem.labels,
             train=problem.train,
             validation=torch.zeros_like(problem.train),
-            initialiser=problem.initialiser(),
+            initial=problem.initialiser(),
             options=PAPER["training"],
             sampling=problem.sampling,
             generator=self.generator,
         )
-        trainer.refresh()
-        return trainer
+        source.refresh(0)
+        return Trainer(optimiser, objective, source, PAPER["training"], self.generator)
 
     def posterior(self, steps: int | None = None) -> Posterior:
         """What a prediction is asked of; made anew for each, since it encodes the graph."""
         self.denoiser.requires_grad_(False)
-        context = self.denoiser.precompute(self.graph, PAPER["schedule"].num_steps)
         sampling = self.problem.sampling if steps is None else replace(self.problem.sampling, steps=steps)
-        return Posterior(self.denoiser, self.problem.objective, context, self.known, sampling)
+        return Posterior(self.denoiser, self.problem.objective, self.graph, self.known, sampling)
 
     def sample(self, steps: int | None = None) -> Tensor:
         posterior = self.posterior(steps)
@@ -104,8 +105,8 @@ class RecordedObjective(Objective):
         return super().corrupt(y_0, t, eps)
 
 
-class RecordedTraining(PartialTraining):
-    """Training that remembers which labels it showed; its objective remembers the rest."""
+class RecordedSource(PartlyLabelled):
+    """A source that remembers which labels it showed; its objective remembers the rest."""
 
     objective: RecordedObjective
     shown: Known | None = None

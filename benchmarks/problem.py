@@ -61,7 +61,7 @@ class Problem:
 
     @property
     def objective(self) -> Objective:
-        return Objective(PAPER["schedule"], self.parameterisation)
+        return Objective(PAPER["schedule"], self.parameterisation, target=self.graph.target)
 
     @property
     def temperature(self) -> float:

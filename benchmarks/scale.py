@@ -104,19 +104,19 @@ def measure_size(num_nodes: int, threads: int, repeats: int) -> Entry:
     held["loaded"] = resident_mb("VmRSS")
     clf = NodeClassifier(initialiser="uniform", threads=threads)
     trainer = clf._trainer(graph, *split_known(graph, 0.2, seed=0), fit_initialiser=True)
-    trainer.refresh()
+    source = trainer.source
+    source.refresh(0)
     held["prepared"] = resident_mb("VmRSS")
-    step = measure(trainer.update, held["loaded"], repeats)
+    step = measure(lambda: trainer.update(source.draw()), held["loaded"], repeats)
     held["trained"] = resident_mb("VmRSS")
 
     def sample() -> None:
-        with trainer.optimiser.averaged_weights():
-            trainer.posterior(0.0).sample(1, 1.0, trainer.generator)
+        source.sample(source.known, 0.0, 1, 1.0)
 
     drawn = measure(sample, held["loaded"], repeats)
     forget_peak()
-    for _ in range(math.ceil(trainer.buffer.size / clf.training.samples_per_refresh)):
-        trainer.refresh()
+    for _ in range(math.ceil(source.buffer.size / clf.training.samples_per_refresh)):
+        source.refresh(0)
     buffer_peak = resident_mb("VmHWM")
     held["buffer full"] = resident_mb("VmRSS")
     return {

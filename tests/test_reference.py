@@ -55,7 +55,9 @@ from dpmsnc.graph import Graph
 from dpmsnc.nn.denoiser import Denoiser
 from dpmsnc.presets import preset
 from dpmsnc.targets import OneClass
-from dpmsnc.training.full import FullTraining, LabelledGraphs
+from dpmsnc.training.full import FullyLabelled, LabelledGraphs
+from dpmsnc.training.optimiser import Optimiser
+from dpmsnc.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[1]
 FITS, TABLES = (ROOT / "tests" / "reference" / name for name in ("fits.json", "tables.json"))
@@ -151,7 +153,7 @@ def classifier_case(
         "floats": {
             **abridged(proba),
             "loss": floats(clf.history_.loss),
-            "validation_accuracy": floats(clf.history_.validation_accuracy),
+            "validation_accuracy": floats(clf.history_.validation_score),
             "progressive": floats(clf.progressive_),
             "initialiser": floats(clf.initialiser_proba_[: SHOWN_ROWS // 2]),
             "weights": floats([float(p.abs().mean()) for p in clf.denoiser_.parameters()]),
@@ -178,8 +180,11 @@ def full_case(shows_known: bool, parameterisation: Any) -> dict[str, Any]:
         torch.manual_seed(0)
         denoiser = Denoiser("sage", 1, 2, hidden_channels=8, num_layers=2, dropout=0.2, shows_known=shows_known)
     batches = [LabelledGraphs.of([cyclic_grid(4), cyclic_grid(6)] * 3), LabelledGraphs.of([cyclic_grid(8)])]
-    objective = Objective(Schedule(20), parameterisation)
-    trainer = FullTraining(denoiser, objective, batches, Training(steps=40), torch.Generator().manual_seed(0))
+    objective = Objective(Schedule(20), parameterisation, target=OneClass((0, 1)))
+    options, generator = Training(steps=40), torch.Generator().manual_seed(0)
+    optimiser = Optimiser(denoiser, options)
+    source = FullyLabelled(optimiser, objective, batches, options, generator)
+    trainer = Trainer(optimiser, objective, source, options, generator)
     losses: list[float] = []
     trainer.run(lambda running: losses.append(float(running.loss)))
     sums = {name: floats(weight.sum().item()) for name, weight in denoiser.state_dict().items()}

@@ -4,7 +4,10 @@ With truth y, prediction p and the nodes M asked about (those of the mask that h
 
     accuracy            share of i in M with p_i = y_i,
     subgraph accuracy   share of i in M with p_j = y_j for i itself and every neighbour j of i, in whatever split,
-    macro F1            unweighted mean of the classes' F1 on M,
+    graph accuracy      share of graphs of which every i in M is right,
+    macro, micro F1     unweighted mean of the F1 of classes or tags on M; F1 of all of them together,
+    ROC AUC             chance that a node of a class is given it with more probability than one of another class,
+    MSE                 mean of (p_i - y_i)^2, of real values,
     calibration error   sum_b |B_b| / |M| |accuracy(B_b) - confidence(B_b)|, with M divided into bins B_b by the
                         confidence max_c P(c) of its nodes.
 
@@ -20,21 +23,50 @@ Q_e is p_e with each label, on its own, replaced by any class with probability e
 frequencies (n + alpha / C) / (S + alpha), and where samples show no dependence smoothing makes none up. So the two
 scores differ by the dependence within the samples alone.
 
-Labels are class indices. A node without a true label (-1) is in no metric: it is not asked about, and as a neighbour it
-is ignored. A metric of no nodes at all is nan.
+Labels are as a target has them: class indices, rows of 0/1 or numbers. A node without a true label (-1 or NaN) is in no
+metric: it is not asked about, and as a neighbour it is ignored. A metric of no nodes at all is nan. `METRICS` says
+which targets a metric fits, what it needs, its unit, and whether more or less is better.
 
 Reference: expected calibration error as in Guo et al., "On Calibration of Modern Neural Networks", ICML 2017.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.registry import Registry
 
-Labels = NDArray[np.integer]
+Labels = NDArray[Any]
 Mask = NDArray[np.bool_]
+Need = Literal["labels", "graph", "probabilities", "member"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric, and what a table has to know about it."""
+
+    function: Callable[..., float]
+    """Of (predicted, truth, mask), or with `needs` in the place of `predicted` ("probabilities") or behind them."""
+    fits: tuple[str, ...] = ("class",)
+    """Kinds of targets."""
+    needs: Need = "labels"
+    higher_is_better: bool = True
+    unit: Literal["%", ""] = "%"
+    """Shares are shown in per cent, errors as they are."""
+
+    def gain(self, predicted: Labels, truth: Labels, mask: Mask) -> float:
+        """The metric of labels, with the sign that makes more better."""
+        value = self.function(predicted, truth, mask)
+        return value if self.higher_is_better else -value
+
+
+METRICS: Registry[Metric] = Registry("metric")
 
 
 def accuracy(predicted: Labels, truth: Labels, mask: Mask) -> float:
@@ -49,12 +81,40 @@ def subgraph_accuracy(predicted: Labels, truth: Labels, mask: Mask, graph: Graph
     return _mean(~spoilt[_asked(truth, mask)])
 
 
+def graph_accuracy(predicted: Labels, truth: Labels, mask: Mask, member: NDArray[np.integer]) -> float:
+    """Share of graphs whose masked nodes are all right; `member` says which graph a node belongs to."""
+    asked = _asked(truth, mask)
+    graphs, of_node = np.unique(member[asked], return_inverse=True)
+    wrong = np.bincount(of_node, weights=(predicted != truth)[asked], minlength=len(graphs))
+    return _mean(wrong == 0)
+
+
 def macro_f1(predicted: Labels, truth: Labels, mask: Mask) -> float:
-    """Mean F1 over the classes that are true or predicted somewhere in the mask."""
-    from sklearn.metrics import f1_score
+    """Mean F1 over the classes or tags that are true or predicted somewhere in the mask."""
+    return _f1(predicted, truth, mask, "macro")
+
+
+def micro_f1(predicted: Labels, truth: Labels, mask: Mask) -> float:
+    """F1 of all classes or tags together; for one class a node it is the accuracy."""
+    return _f1(predicted, truth, mask, "micro")
+
+
+def roc_auc(probabilities: NDArray[np.floating], truth: Labels, mask: Mask) -> float:
+    """Area under the ROC curve of marginals (nodes, channels); the mean over classes where there are more than two."""
+    from sklearn.metrics import roc_auc_score
 
     asked = _asked(truth, mask)
-    return float(f1_score(truth[asked], predicted[asked], average="macro", zero_division=0)) if asked.any() else np.nan
+    y, p = truth[asked], probabilities[asked]
+    if len(np.unique(y, axis=0)) < 2:
+        return np.nan
+    if y.ndim == 1:
+        y, p = (y, p[:, 1]) if p.shape[1] == 2 else (np.eye(p.shape[1])[y], p)
+    return float(roc_auc_score(y, p, average="macro"))
+
+
+def mse(predicted: Labels, truth: Labels, mask: Mask) -> float:
+    """Mean squared error of the masked nodes."""
+    return _mean((predicted - truth)[_asked(truth, mask)] ** 2)
 
 
 def calibration_error(probabilities: NDArray[np.floating], truth: Labels, mask: Mask, bins: int = 15) -> float:
@@ -111,20 +171,43 @@ def scores(
     graph: Graph,
     probabilities: NDArray[np.floating] | None = None,
 ) -> dict[str, float]:
-    """All of the above by name; the calibration error only where probabilities are given."""
-    result = {
-        "accuracy": accuracy(predicted, truth, mask),
-        "subgraph_accuracy": subgraph_accuracy(predicted, truth, mask, graph),
-        "macro_f1": macro_f1(predicted, truth, mask),
-    }
-    if probabilities is not None:
-        result["calibration_error"] = calibration_error(probabilities, truth, mask)
+    """Every metric that fits the graph's target, by name; those of probabilities only where they are given."""
+    result = {}
+    for name, metric in METRICS.items():
+        if graph.target.kind not in metric.fits or metric.needs == "member":
+            continue
+        if metric.needs == "labels":
+            result[name] = metric.function(predicted, truth, mask)
+        elif metric.needs == "graph":
+            result[name] = metric.function(predicted, truth, mask, graph)
+        elif probabilities is not None:
+            result[name] = metric.function(probabilities, truth, mask)
     return result
 
 
+def _f1(predicted: Labels, truth: Labels, mask: Mask, average: str) -> float:
+    from sklearn.metrics import f1_score
+
+    asked = _asked(truth, mask)
+    return float(f1_score(truth[asked], predicted[asked], average=average, zero_division=0)) if asked.any() else np.nan
+
+
 def _asked(truth: Labels, mask: Mask) -> Mask:
-    return mask & (truth != UNKNOWN)
+    known = ~np.isnan(truth) if truth.dtype.kind == "f" else truth != UNKNOWN
+    return mask & (known if known.ndim == 1 else known.all(axis=1))
 
 
-def _mean(right: Mask) -> float:
-    return float(right.mean()) if right.size else np.nan
+def _mean(values: NDArray[Any]) -> float:
+    return float(values.mean()) if values.size else np.nan
+
+
+METRICS.update(
+    accuracy=Metric(accuracy),
+    subgraph_accuracy=Metric(subgraph_accuracy, needs="graph"),
+    graph_accuracy=Metric(graph_accuracy, needs="member"),
+    macro_f1=Metric(macro_f1, fits=("class", "tags")),
+    micro_f1=Metric(micro_f1, fits=("class", "tags")),
+    roc_auc=Metric(roc_auc, fits=("class", "tags"), needs="probabilities"),
+    calibration_error=Metric(calibration_error, needs="probabilities", higher_is_better=False),
+    mse=Metric(mse, fits=("value",), higher_is_better=False, unit=""),
+)

@@ -124,6 +124,22 @@ class Target(ABC):
     def skill(self, predicted: Tensor, labels: Tensor) -> float:
         """How much better than the best constant answer predicted labels are: 0 if no better, 1 if all are right."""
 
+    def average(self, labels: Tensor) -> Tensor:
+        """Mean of the field over rows, in double precision."""
+        return self.field(labels).double().mean(dim=0)
+
+    def add_field(self, total: Tensor, labels: Tensor) -> None:
+        """Add the field of labels to `total` in place."""
+        total.add_(self.field(labels))
+
+    def balance(self, labels: Tensor) -> list[int] | None:
+        """How many labels there are of every class; None where there are no classes."""
+        return None
+
+    @abstractmethod
+    def distance(self, average: Tensor, expected: Tensor) -> float:
+        """How far the average of a labelling lies from the expected one, from 0 to 1."""
+
     @abstractmethod
     def marginals(self, samples: NDArray[Any]) -> NDArray[np.float64]:
         """Mean-field probabilities (rows, channels) from joint samples (samples, rows, ...) of labels."""
@@ -235,6 +251,21 @@ class OneClass(Target):
         accuracy = (predicted == labels).double().mean().item()
         guess = labels.bincount().max().item() / len(labels)
         return max(0.0, (accuracy - guess) / (1 - guess)) if guess < 1 else 0.0
+
+    # bincount and scatter_add: the one-hot vectors of all nodes would take more memory than training
+
+    def average(self, labels: Tensor) -> Tensor:
+        counts = labels.bincount(minlength=self.channels).double()
+        return counts / counts.sum().clamp_min(1)
+
+    def add_field(self, total: Tensor, labels: Tensor) -> None:
+        total.scatter_add_(1, labels.unsqueeze(1), total.new_ones(len(labels), 1))
+
+    def balance(self, labels: Tensor) -> list[int] | None:
+        return labels.bincount(minlength=self.channels).tolist()
+
+    def distance(self, average: Tensor, expected: Tensor) -> float:
+        return (average - expected).abs().sum().item() / 2
 
     def marginals(self, samples: NDArray[Any]) -> NDArray[np.float64]:
         # half a count more for every class, so that none is impossible because few samples were drawn
@@ -363,6 +394,9 @@ class Tags(Target):
         guess = share.minimum(1 - share).mean().item()
         return max(0.0, 1 - wrong / guess) if guess > 0 else 0.0
 
+    def distance(self, average: Tensor, expected: Tensor) -> float:
+        return (average - expected).abs().mean().item()
+
     def marginals(self, samples: NDArray[Any]) -> NDArray[np.float64]:
         return (samples.sum(axis=0) + 0.5) / (len(samples) + 1)
 
@@ -458,6 +492,9 @@ class RealValue(Target):
     def skill(self, predicted: Tensor, labels: Tensor) -> float:
         error, spread = (predicted - labels).square().mean(), labels.var(correction=0)
         return max(0.0, 1 - (error / spread).item()) if spread > 0 else 0.0
+
+    def distance(self, average: Tensor, expected: Tensor) -> float:
+        return 0.0
 
     def marginals(self, samples: NDArray[Any]) -> NDArray[np.float64]:
         return samples.mean(axis=0)[:, None]

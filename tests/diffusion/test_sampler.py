@@ -8,14 +8,18 @@ import torch
 
 from dpmsnc.config import Guidance
 from dpmsnc.diffusion.guidance import Guided
+from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.objective import Estimate
 from dpmsnc.diffusion.posterior import adopt_confident
 from dpmsnc.diffusion.sampler import DDIM, Ancestral, Multistep, Noise, reverse
 from dpmsnc.diffusion.schedule import Schedule
-from dpmsnc.nn.denoiser import Known
+from dpmsnc.targets import OneClass
 
 SCHEDULE = Schedule(num_steps=20)
 A = SCHEDULE.alpha_bar
+
+
+TARGET = OneClass((0, 1))
 
 
 def generator(seed=0):
@@ -213,7 +217,8 @@ def test_reverse_visits_the_grid_and_is_deterministic_at_temperature_0():
 
 def test_gumbel_noise_draws_from_the_tempered_distribution():
     p = torch.tensor([0.2, 0.8])
-    z = p.log() + Noise(0.5, generator()).gumbel(torch.zeros(200_000, 2))
+    u = Noise(0.5, generator()).uniform(torch.zeros(200_000, 2))
+    z = TARGET.perturb(p, u, 0.5)
     expected = 0.8**2 / (0.8**2 + 0.2**2)
     assert z.argmax(-1).double().mean().item() == pytest.approx(expected, abs=0.005)
 
@@ -223,22 +228,25 @@ class TestAdoption:
     known = Known(torch.tensor([[True], [False], [False], [False]]), torch.tensor([[[1.0, 0.0]]]).expand(4, 1, 2))
 
     def test_takes_the_most_confident_share_and_keeps_what_is_known(self):
-        after = adopt_confident(self.known, self.y, torch.tensor([[0.99], [0.9], [0.6], [0.5]]), share=0.3)
+        after = adopt_confident(TARGET, self.known, self.y, torch.tensor([[0.99], [0.9], [0.6], [0.5]]), share=0.3)
         assert after.mask.squeeze(1).tolist() == [True, True, False, False]
         assert after.y[0, 0].tolist() == [1, 0] and after.y[1, 0].tolist() == [1, 0]
 
     def test_stops_short_of_the_share_where_only_few_stand_out(self):
-        after = adopt_confident(self.known, self.y, torch.tensor([[0.0], [0.9], [0.5], [0.5]]), share=1.0)
+        after = adopt_confident(TARGET, self.known, self.y, torch.tensor([[0.0], [0.9], [0.5], [0.5]]), share=1.0)
         assert after.mask.squeeze(1).tolist() == [True, True, False, False]
 
     def test_every_round_adopts_a_node_so_that_rounds_end(self):
         known, rounds = self.known, 0
         while not known.mask.all():
-            known, rounds = adopt_confident(known, self.y, torch.full((4, 1), 0.5), share=0.01), rounds + 1
+            known, rounds = (
+                adopt_confident(TARGET, known, self.y, torch.full((4, 1), 0.5), share=0.01),
+                rounds + 1,
+            )
         assert rounds <= 3
 
     def test_each_sample_adopts_its_own(self):
         y = self.y.expand(4, 2, 2)
         confidence = torch.tensor([[0.9, 0.9], [0.9, 0.1], [0.1, 0.9], [0.1, 0.1]])
-        after = adopt_confident(self.known, y, confidence, share=0.3)
+        after = adopt_confident(TARGET, self.known, y, confidence, share=0.3)
         assert after.mask[1].tolist() == [True, False] and after.mask[2].tolist() == [False, True]

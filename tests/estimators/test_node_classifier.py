@@ -205,7 +205,7 @@ def test_defaults_solve_both_grids_and_stay_there(make):
     clf = NodeClassifier(training=Training(steps=600)).fit(task.graph, validation=task.validation)
     predicted = task.graph.encode(clf.predict(condition_on="train"))
     assert (predicted == task.truth)[task.test].mean() >= 0.99
-    curve = np.array(clf.history_.validation_accuracy)
+    curve = np.array(clf.history_.validation_score)
     settled = curve[np.argmax(curve >= curve.max() - 0.01) :]
     assert settled.min() >= curve.max() - 0.03
 
@@ -231,7 +231,7 @@ def test_without_validation_the_description_is_json_and_says_nan_again(tmp_path)
     clf.save(tmp_path / "model")
     json.loads((tmp_path / "model" / "model.json").read_text(), parse_constant=pytest.fail)
     loaded = NodeClassifier.load(tmp_path / "model")
-    assert np.isnan(loaded.best_accuracy_) and np.isnan(loaded.history_.validation_accuracy).all()
+    assert np.isnan(loaded.best_score_) and np.isnan(loaded.history_.validation_score).all()
     assert loaded.config() == clf.config() and loaded.training.clip == float("inf")
 
 

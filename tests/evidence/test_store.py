@@ -38,7 +38,7 @@ def test_a_document_comes_back_as_it_was_put(tmp_path, cost):
 
 def test_a_document_says_what_was_run_and_on_what(cost):
     model = NodeClassifier(seed=3)
-    model.history_ = History(step=[100, 200, 300], loss=[2.0, 1.0, 0.5], validation_accuracy=[0.5, 0.9, 0.85])
+    model.history_ = History(step=[100, 200, 300], loss=[2.0, 1.0, 0.5], validation_score=[0.5, 0.9, 0.85])
     made = document(cost, model, method="dpm-snc")
     assert made["config"]["training"]["steps"] == Training().steps and made["backbone"] == "gcn"
     assert made["validation_curve"] == {"steps": [100, 200, 300], "accuracy": [0.5, 0.9, 0.85]}

@@ -235,7 +235,7 @@ def test_test_labels_change_nothing(noted, tmp_path):
 def test_a_trial_that_falls_behind_is_pruned(noted, tmp_path, monkeypatch):
     monkeypatch.setattr("dpmsnc.evidence.search.study.WARM_UP", 0)
     monkeypatch.setattr(
-        "dpmsnc.training.partial.PartialTraining.score", lambda self, share: 1 / self.options.time_draws
+        "dpmsnc.training.partial.PartlyLabelled.score_with", lambda self, share: 1 / self.options.time_draws
     )
     varied = {"time_draws": "training.time_draws", "dropout": "dropout", "temperature": "training.temperature"}
     monkeypatch.setitem(spaces.ARGUMENTS, "dpm-snc", varied)
@@ -274,7 +274,7 @@ def test_a_start_is_fitted_once_for_all_trials_and_changes_no_score(monkeypatch)
     scores = [validation_score(model, seen, lambda running: None) for model in models]
     assert fits == [1]
     alone = search.default(100).fit(task.graph, validation=task.validation)
-    assert len(fits) == 2 and scores == [alone.best_accuracy_] * 2
+    assert len(fits) == 2 and scores == [alone.best_score_] * 2
 
 
 def test_evenly_drawn_validation_nodes_count_as_much_as_their_class():

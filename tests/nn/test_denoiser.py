@@ -5,8 +5,9 @@ import torch
 import torch_geometric.nn as pyg
 from torch import nn
 
+from dpmsnc.diffusion.known import Known
 from dpmsnc.nn.backbones import BACKBONES
-from dpmsnc.nn.denoiser import Denoiser, Known, sinusoid
+from dpmsnc.nn.denoiser import Denoiser, sinusoid
 from dpmsnc.nn.operator import GraphTensors
 from random_graphs import both_directions, graph_of, random_graph
 

@@ -5,12 +5,13 @@ import torch
 
 from dpmsnc.config import Guidance, Sampling
 from dpmsnc.diffusion.guidance import Guided
+from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.objective import Objective
 from dpmsnc.diffusion.posterior import Posterior
 from dpmsnc.diffusion.sampler import Ancestral, Noise
 from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.nn.backbones.gat import Edges
-from dpmsnc.nn.denoiser import Denoiser, Known
+from dpmsnc.nn.denoiser import Denoiser
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.nn.receptive_field import ReceptiveField
 from random_graphs import random_graph
@@ -48,9 +49,9 @@ def test_the_short_way_back_is_the_gradient(parameterisation, num_layers, chunk,
     graph = random_graph()
     objective = Objective(Schedule(10), parameterisation)
     denoiser = Denoiser("gcn-improved", graph.num_features, CLASSES, 8, num_layers).double().requires_grad_(False)
-    context = denoiser.precompute(GraphTensors.of(graph, dtype=torch.float64), 10)
+    tensors = GraphTensors.of(graph, dtype=torch.float64)
     known = labelled(graph, [0, 5])
-    posterior = Posterior(denoiser, objective, context, known, Sampling())
+    posterior = Posterior(denoiser, objective, tensors, known, Sampling())
     y_t = torch.randn(graph.num_nodes, 4, CLASSES, dtype=torch.float64)
     label_gradient = posterior.label_gradient(known)
     estimate = posterior.estimate(y_t, 4, None, label_gradient.recorder())
@@ -68,9 +69,9 @@ def test_guided_steps_agree_whichever_way_the_gradient_comes(backbone):
     torch.manual_seed(0)
     graph = random_graph()
     denoiser = Denoiser(backbone, graph.num_features, CLASSES, 8).double().requires_grad_(False)
-    context = denoiser.precompute(GraphTensors.of(graph, dtype=torch.float64), 10)
+    tensors = GraphTensors.of(graph, dtype=torch.float64)
     known = labelled(graph, [1, 2])
-    posterior = Posterior(denoiser, Objective(Schedule(10)), context, known, Sampling(method="ancestral"))
+    posterior = Posterior(denoiser, Objective(Schedule(10)), tensors, known, Sampling(method="ancestral"))
     y_t = torch.randn(graph.num_nodes, 2, CLASSES, dtype=torch.float64)
     label_gradient = posterior.label_gradient(known)
     assert (label_gradient is not None) == (backbone == "gcn")
@@ -88,14 +89,14 @@ def test_samples_known_on_different_nodes_are_each_pulled_by_their_own():
     torch.manual_seed(0)
     graph = random_graph()
     denoiser = Denoiser("gcn", graph.num_features, CLASSES, 8).double().requires_grad_(False)
-    context = denoiser.precompute(GraphTensors.of(graph, dtype=torch.float64), 10)
+    tensors = GraphTensors.of(graph, dtype=torch.float64)
     both = labelled(graph, [1, 2], batch=2)
     both.mask[2, 0] = False
     both = Known(both.mask, both.y * both.mask.unsqueeze(-1))
     y_t = torch.randn(graph.num_nodes, 2, CLASSES, dtype=torch.float64)
     found = []
     for known, part in ((both, y_t), (labelled(graph, [1]), y_t[:, :1]), (labelled(graph, [1, 2]), y_t[:, 1:])):
-        posterior = Posterior(denoiser, Objective(Schedule(10)), context, known, Sampling())
+        posterior = Posterior(denoiser, Objective(Schedule(10)), tensors, known, Sampling())
         label_gradient = posterior.label_gradient(known)
         step = posterior.step(known, label_gradient)
 
@@ -112,8 +113,8 @@ def test_with_no_label_known_guided_samples_are_plain_samples(backbone):
     torch.manual_seed(0)
     graph = random_graph()
     denoiser = Denoiser(backbone, graph.num_features, CLASSES, 8).double().requires_grad_(False)
-    context = denoiser.precompute(GraphTensors.of(graph, dtype=torch.float64), 10)
-    posterior = Posterior(denoiser, Objective(Schedule(10)), context, labelled(graph, []), Sampling(steps=5))
+    tensors = GraphTensors.of(graph, dtype=torch.float64)
+    posterior = Posterior(denoiser, Objective(Schedule(10)), tensors, labelled(graph, []), Sampling(steps=5))
     assert posterior.sample(2, 1.0, torch.Generator().manual_seed(0)).shape == (graph.num_nodes, 2)
 
 

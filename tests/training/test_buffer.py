@@ -1,12 +1,13 @@
 import torch
 
+from dpmsnc.targets import OneClass
 from dpmsnc.training.buffer import Buffer
 
 
 def buffer(size=4, nodes=10):
     labels, mask = torch.zeros(nodes, dtype=torch.long), torch.zeros(nodes, dtype=torch.bool)
     labels[:2], mask[:2] = 1, True
-    return Buffer(size, labels, mask, expected=torch.tensor([0.5, 0.5], dtype=torch.float64))
+    return Buffer(size, OneClass((0, 1)), labels, mask, expected=torch.tensor([0.5, 0.5], dtype=torch.float64))
 
 
 def labelling(seed, nodes=10):

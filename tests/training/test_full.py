@@ -9,24 +9,30 @@ from dpmsnc.diffusion.objective import Objective
 from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
+from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.nn.denoiser import Denoiser
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.training.full import FullTraining, LabelledGraphs, disjoint_union
+from dpmsnc.training.full import FullyLabelled, LabelledGraphs
+from dpmsnc.training.optimiser import Optimiser
+from dpmsnc.training.trainer import Trainer
 
 PATH = Graph.build([(0, 1), (1, 2)], x=np.eye(3), y=[0, 1, 0], classes=[0, 1])
 CYCLE = Graph.build([(0, 1), (1, 2), (2, 3), (3, 0)], x=np.ones((4, 3)), y=[0, 1, 0, 1], classes=[0, 1])
 
 
-def trainer(shows_known: bool, parameterisation: str = "label", **options: float) -> FullTraining:
+def trainer(shows_known: bool, parameterisation: str = "label", **options: float) -> Trainer:
     torch.manual_seed(0)
     denoiser = Denoiser("sage", 3, 2, hidden_channels=8, num_layers=2, dropout=0.0, shows_known=shows_known)
-    objective = Objective(Schedule(20), parameterisation)  # type: ignore[arg-type]
+    objective = Objective(Schedule(20), parameterisation, target=PATH.target)  # type: ignore[arg-type]
     batches = [LabelledGraphs.of([PATH, CYCLE] * 10), LabelledGraphs.of([CYCLE, CYCLE])]
-    return FullTraining(denoiser, objective, batches, Training(**options), torch.Generator().manual_seed(0))  # type: ignore[arg-type]
+    settings, generator = Training(**options), torch.Generator().manual_seed(0)  # type: ignore[arg-type]
+    optimiser = Optimiser(denoiser, settings)
+    source = FullyLabelled(optimiser, objective, batches, settings, generator)
+    return Trainer(optimiser, objective, source, settings, generator)
 
 
 def test_the_union_keeps_edges_features_and_labels_of_each_graph():
-    union = disjoint_union([PATH, CYCLE])
+    union = GraphBatch.of([PATH, CYCLE]).graph
     adjacency = union.adjacency.toarray()
     assert (adjacency[:3, :3] == PATH.adjacency.toarray()).all() and (adjacency[3:, 3:] == CYCLE.adjacency).all()
     assert not adjacency[:3, 3:].any()
@@ -36,7 +42,7 @@ def test_the_union_keeps_edges_features_and_labels_of_each_graph():
 def test_graphs_of_other_classes_or_without_all_labels_are_refused():
     other = Graph.build([(0, 1), (1, 2)], x=np.eye(3), y=["a", "b", "a"])
     with pytest.raises(InputError, match="same classes"):
-        disjoint_union([PATH, other])
+        GraphBatch.of([PATH, other])
     with pytest.raises(InputError, match="every node needs a label"):
         LabelledGraphs.of([PATH.with_labels(np.array([0, 1, -1]))])
 
@@ -48,14 +54,14 @@ def test_a_time_for_every_graph_gives_what_each_graph_alone_gives(backbone):
     y_t = torch.randn(7, 3, 2)
     t = torch.tensor([[1, 5, 9], [20, 5, 2]])
     member = torch.tensor([0, 0, 0, 1, 1, 1, 1])
-    together = denoiser(y_t, t[member], denoiser.encode(GraphTensors.of(disjoint_union([PATH, CYCLE]), "raw")))
+    together = denoiser(y_t, t[member], denoiser.encode(GraphTensors.of(GraphBatch.of([PATH, CYCLE]).graph, "raw")))
     for k, graph in enumerate([PATH, CYCLE]):
         alone = denoiser(y_t[member == k], t[k], denoiser.encode(GraphTensors.of(graph, "raw")))
         assert torch.allclose(together[member == k], alone, atol=1e-6)
 
 
 def test_each_graph_has_one_time_and_one_labelling_in_each_draw():
-    running = trainer(shows_known=False, time_draws=5)
+    running = trainer(shows_known=False, time_draws=5).source
     labels = torch.tensor([[0, 1], [1, 0], [0, 1], [0, 1], [1, 0], [0, 1], [1, 0]])
     batch = LabelledGraphs.of([PATH, CYCLE], labels)
     t, y = running.times(batch), running.labels(batch).argmax(dim=-1)
@@ -67,14 +73,14 @@ def test_each_graph_has_one_time_and_one_labelling_in_each_draw():
 
 
 def test_shares_shown_differ_between_graphs_and_a_guided_model_is_shown_nothing():
-    running = trainer(shows_known=True, time_draws=200)
+    running = trainer(shows_known=True, time_draws=200).source
     batch = running.batches[1]
     y_0 = running.labels(batch)
     shown = running.show(batch, y_0)
     assert shown is not None and torch.equal(shown.y, y_0 * shown.mask.unsqueeze(-1))
     counts = shown.mask.view(2, 4, -1).sum(dim=1)
     assert counts.unique().tolist() == [0, 1, 2, 3, 4] and not torch.equal(counts[0], counts[1])
-    assert trainer(shows_known=False).show(batch, y_0) is None
+    assert trainer(shows_known=False).source.show(batch, y_0) is None
 
 
 @pytest.mark.parametrize("parameterisation", ["label", "epsilon"])

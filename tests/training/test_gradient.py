@@ -1,11 +1,12 @@
 import pytest
 import torch
 
+from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.objective import Objective
 from dpmsnc.diffusion.schedule import Schedule
-from dpmsnc.nn.denoiser import Denoiser, Known
+from dpmsnc.nn.denoiser import Denoiser
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.training.gradient import accumulate
+from dpmsnc.training.gradient import Draw, accumulate
 from random_graphs import random_graph
 
 CLASSES, DRAWS = 3, 6
@@ -30,7 +31,7 @@ def test_the_gradient_does_not_depend_on_how_draws_are_parted(backbone, times, s
     def gradient(chunk):
         monkeypatch.setattr("dpmsnc.nn.denoiser.CHUNK", chunk)
         denoiser.zero_grad()
-        loss = accumulate(denoiser, objective, denoiser.encode(tensors), y_0, t, eps, weights, shown, None, keep)
+        loss = accumulate(denoiser, objective, Draw(tensors, y_0, t, eps, weights, shown, keep), None)
         return loss, [p.grad.clone() for p in denoiser.parameters()]
 
     whole, parts = gradient(2**20), gradient(int(8 * graph.num_nodes * size))

@@ -96,9 +96,9 @@ def test_a_part_is_normalised_by_its_own_degrees():
 
 def test_one_part_is_the_whole_graph_without_metis(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymetis", None)
-    trainer = classifier(parts=1)._trainer(TASK.graph, TASK.train, TASK.validation, fit_initialiser=True)
-    nodes, graph = trainer.part()
-    assert nodes == slice(None) and graph is trainer.graph and trainer.parts_left == []
+    source = classifier(parts=1)._trainer(TASK.graph, TASK.train, TASK.validation, fit_initialiser=True).source
+    nodes, graph = source.part()
+    assert nodes == slice(None) and graph is source.graph and source.parts_left == []
 
 
 def test_without_metis_it_says_what_to_install(monkeypatch):
@@ -115,15 +115,15 @@ def test_more_parts_than_nodes_are_refused():
 
 
 def test_a_step_sees_the_labels_and_weights_of_its_part_alone():
-    trainer = classifier(parts=4)._trainer(TASK.graph, TASK.train, TASK.validation, fit_initialiser=True)
-    trainer.refresh()
-    nodes, part = trainer.part()
-    shown = trainer.show(nodes)
+    source = classifier(parts=4)._trainer(TASK.graph, TASK.train, TASK.validation, fit_initialiser=True).source
+    source.refresh(0)
+    nodes, part = source.part()
+    shown = source.show(nodes)
     train, truth = torch.from_numpy(TASK.train)[nodes], torch.from_numpy(TASK.truth)[nodes]
-    assert torch.equal(trainer.fill(4, nodes)[train].argmax(dim=-1), truth[train].unsqueeze(1).expand(-1, 4))
+    assert torch.equal(source.fill(nodes)[train].argmax(dim=-1), truth[train].unsqueeze(1).expand(-1, 4))
     assert len(nodes) == part.graph.num_nodes < TASK.graph.num_nodes
-    assert shown.mask.shape == trainer.node_weights(shown, nodes).shape == trainer.keep(nodes).shape[:2]
-    assert (trainer.node_weights(shown, nodes)[shown.mask] == 0).all()
+    assert shown.mask.shape == source.row_weights(shown, nodes).shape == source.keep(nodes).shape[:2]
+    assert (source.row_weights(shown, nodes)[shown.mask] == 0).all()
 
 
 @pytest.mark.parametrize("fill", ["soft", "hard"])

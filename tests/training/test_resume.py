@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,16 +45,16 @@ class Killed(BaseException):
 
 def stop_at(monkeypatch, step: int, error: type[BaseException]) -> None:
     """Make training fall over when it has done `step` steps in all."""
-    from dpmsnc.training.partial import PartialTraining
+    from dpmsnc.training.trainer import Trainer
 
-    update = PartialTraining.update
+    update = Trainer.update
 
-    def update_or_stop(self: PartialTraining) -> None:
+    def update_or_stop(self: Trainer, draw: Any) -> None:
         if self.step == step:
             raise error
-        update(self)
+        update(self, draw)
 
-    monkeypatch.setattr(PartialTraining, "update", update_or_stop)
+    monkeypatch.setattr(Trainer, "update", update_or_stop)
 
 
 @pytest.mark.parametrize("step", [0, 3, 5, 31, STEPS - 1])

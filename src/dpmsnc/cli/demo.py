@@ -30,7 +30,7 @@ from dpmsnc.metrics import accuracy, subgraph_accuracy
 from dpmsnc.plots import figures
 from dpmsnc.plots.figures import Labelling
 from dpmsnc.plots.html import Page, Picture, make_folder, text_table, write_whole
-from dpmsnc.training.partial import History, PartialTraining
+from dpmsnc.training.trainer import History, Trainer
 
 TRAINING = Training(steps=600)
 """Shorter than the default: this grid is solved within a few hundred steps."""
@@ -128,11 +128,11 @@ def solve(name: str, model: Any, task: Task) -> Result:
     return result
 
 
-def show(bar: Any, training: PartialTraining) -> None:
+def show(bar: Any, training: Trainer) -> None:
     """One more step of the progress bar; early stopping ends it before it is full."""
     bar.update()
-    if training.history.validation_accuracy:
-        bar.set_postfix_str(f"validation {training.history.validation_accuracy[-1]:.1%}", refresh=False)
+    if training.history.validation_score:
+        bar.set_postfix_str(f"validation {training.history.validation_score[-1]:.1%}", refresh=False)
 
 
 def panels(task: Task, results: list[Result]) -> dict[str, Labelling]:
@@ -243,7 +243,7 @@ def reverse_picture(gcn: Result, masked: Result, dpm: Result) -> Picture:
 
 def training_pictures(results: list[Result]) -> list[Picture]:
     losses = {r.name: (r.history.step, r.history.loss) for r in results}
-    accuracies = {r.name: (r.history.step, r.history.validation_accuracy) for r in results}
+    accuracies = {r.name: (r.history.step, r.history.validation_score) for r in results}
     y_range = accuracy_range([value for _, values in accuracies.values() for value in values])
     return [
         Picture(figures.svg(figures.lines(losses, "training step", "loss")), "Loss over training steps"),

@@ -123,8 +123,8 @@ class Fit:
 
             def progress(running: Any) -> None:
                 bar.update(running.step - bar.n)
-                if running.history.validation_accuracy:
-                    bar.set_postfix(validation=f"{running.history.validation_accuracy[-1]:.3f}", refresh=False)
+                if running.history.validation_score:
+                    bar.set_postfix(validation=f"{running.history.validation_score[-1]:.3f}", refresh=False)
 
             checkpoint = self.out / CHECKPOINT
             clf.fit(graph, self.validation, checkpoint=checkpoint, resume=self.resume, progress=progress)
@@ -134,10 +134,8 @@ class Fit:
         from dpmsnc.evidence.run.store import run_document
 
         history = clf.history_
-        last = (
-            {"step": history.step[-1], "validation_accuracy": history.validation_accuracy[-1]} if history.step else {}
-        )
-        selected = {"step": clf.best_step_, "validation_accuracy": clf.best_accuracy_} if history.step else {}
+        last = {"step": history.step[-1], "validation_accuracy": history.validation_score[-1]} if history.step else {}
+        selected = {"step": clf.best_step_, "validation_accuracy": clf.best_score_} if history.step else {}
         return run_document(
             experiment="fit",
             dataset=(self.data.edges or self.data.graph or Path("graph")).stem,
@@ -158,7 +156,7 @@ class Fit:
 
     def _report(self, clf: NodeClassifier, cost: Cost) -> int:
         steps, spent = clf.history_.step, f"{cost.wall_s:.1f} s"
-        accuracy = f"validation accuracy {clf.best_accuracy_:.4f} at step {clf.best_step_}"
+        accuracy = f"validation accuracy {clf.best_score_:.4f} at step {clf.best_step_}"
         if self.validation is None:
             accuracy = "no validation"
         if clf.interrupted_:

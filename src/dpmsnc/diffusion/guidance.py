@@ -18,9 +18,10 @@ import torch
 from torch import Tensor
 
 from dpmsnc.config import Guidance
+from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.objective import Estimate, Objective
 from dpmsnc.diffusion.sampler import Denoise, Noise, Step
-from dpmsnc.nn.denoiser import Denoiser, Known
+from dpmsnc.nn.denoiser import Denoiser
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.nn.receptive_field import HiddenRecorder, ReceptiveField
 

@@ -3,7 +3,8 @@ r"""The forward process and the objective (paper, appendix A.3), for two paramet
     y_t = sqrt(alpha_bar_t) y_0 + sqrt(1 - alpha_bar_t) eps,        eps ~ N(0, I)
 
 *epsilon*: the network gives eps_theta and is trained by ||eps - eps_theta||^2 (the paper's; weights 1, or those of the
-exact bound). *label*: the network gives class logits and is trained by cross-entropy; with y0_hat = softmax(logits),
+exact bound). *label*: the network gives the output behind a target's link and is trained by that target's loss, for
+classes logits and cross-entropy; with y0_hat = link(output), for classes softmax(logits),
 
     eps_theta = (y_t - sqrt(alpha_bar_t) y0_hat) / sqrt(1 - alpha_bar_t),
 
@@ -20,6 +21,9 @@ from torch import Tensor
 
 from dpmsnc.config import ParameterisationName, ProcessName, WeightingName
 from dpmsnc.diffusion.schedule import Array, Schedule
+from dpmsnc.targets import OneClass, Target
+
+CLASSES = OneClass()
 
 
 class Estimate(NamedTuple):
@@ -30,7 +34,7 @@ class Estimate(NamedTuple):
 
 
 def at(values: Array, t: Tensor | int, like: Tensor) -> Tensor | float:
-    """Schedule values at times t, shaped to broadcast over (nodes, batch, classes); a number where t is one."""
+    """Schedule values at times t, shaped to broadcast over (rows, batch, channels); a number where t is one."""
     if isinstance(t, int):
         return float(values[t])
     return torch.as_tensor(values, dtype=like.dtype, device=like.device)[t].unsqueeze(-1)
@@ -45,6 +49,8 @@ class Objective:
     weighting: WeightingName = "unit"
     process: ProcessName = "gaussian"
     """"blank" leaves diffusion out: y_t is zero and t is T, so that the network predicts from shown labels alone."""
+    target: Target = CLASSES
+    """What a label is: its link and its loss."""
 
     def draw_times(self, count: int, generator: torch.Generator, power: float = 1.0) -> Tensor:
         """Times for `count` label fields, one from each of `count` equal parts of 1 .. T (which steadies the loss).
@@ -58,7 +64,7 @@ class Objective:
         return t if self.process == "gaussian" else torch.full_like(t, T)
 
     def corrupt(self, y_0: Tensor, t: Tensor, eps: Tensor) -> Tensor:
-        """y_t for times t, one per batch entry (or per node and batch entry)."""
+        """y_t for times t, one per batch entry (or per row and batch entry)."""
         if self.process == "blank":
             return torch.zeros_like(eps)
         return at(self.schedule.signal, t, eps) * y_0 + at(self.schedule.noise, t, eps) * eps
@@ -78,7 +84,7 @@ class Objective:
         signal, noise = at(self.schedule.signal, t, y_t), at(self.schedule.noise, t, y_t)
         if self.parameterisation == "epsilon":
             return Estimate(output, (y_t - noise * output) / signal)
-        y0 = output.softmax(dim=-1)
+        y0 = self.target.link(output)
         return Estimate((y_t - signal * y0) / noise, y0)
 
     def backward(self, grad: Tensor, y0: Tensor, t: int) -> tuple[Tensor, Tensor]:
@@ -86,12 +92,12 @@ class Objective:
         if self.parameterisation == "epsilon":
             by_y = grad / self.schedule.signal[t]
             return by_y * -self.schedule.noise[t], by_y
-        return y0 * (grad - (grad * y0).sum(dim=-1, keepdim=True)), torch.zeros_like(grad)
+        return self.target.link_backward(grad, y0), torch.zeros_like(grad)
 
     def loss(self, output: Tensor, y_0: Tensor, eps: Tensor, t: Tensor) -> Tensor:
-        """Loss of every node and batch entry, shaped (nodes, batch), before any weight of nodes."""
+        """Loss of every row and batch entry, shaped (rows, batch), before any weight of rows."""
         if self.parameterisation == "label":
-            loss = -(y_0 * output.log_softmax(dim=-1)).sum(dim=-1)
+            loss = self.target.loss(output, y_0)
         else:
             loss = (eps - output).square().sum(dim=-1)
         if self.weighting == "bound":

@@ -13,10 +13,13 @@ from torch import Tensor
 
 from dpmsnc.config import Sampling
 from dpmsnc.diffusion.guidance import Guided, LabelGradient
+from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.objective import Estimate, Objective
-from dpmsnc.diffusion.sampler import STEPS, Callback, Noise, Step, reverse
-from dpmsnc.nn.denoiser import Context, Denoiser, Known
+from dpmsnc.diffusion.sampler import STEPS, Callback, Independent, Noise, Step, reverse
+from dpmsnc.nn.denoiser import Denoiser
+from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.nn.receptive_field import HiddenRecorder
+from dpmsnc.targets import Target
 
 MAX_ROUNDS = 100
 
@@ -25,10 +28,11 @@ class Posterior:
     """What can be asked of a denoiser on a graph with known labels; `NodeClassifier` and the E-step both ask it."""
 
     def __init__(
-        self, denoiser: Denoiser, objective: Objective, context: Context, known: Known, sampling: Sampling
+        self, denoiser: Denoiser, objective: Objective, graph: GraphTensors, known: Known, sampling: Sampling
     ) -> None:
-        self.denoiser, self.objective, self.context = denoiser, objective, context
-        self.known, self.sampling = known, sampling
+        self.denoiser, self.objective = denoiser, objective
+        self.context = denoiser.precompute(graph, objective.schedule.num_steps)
+        self.known, self.sampling, self.target = known, sampling, objective.target
 
     def sample(
         self,
@@ -38,17 +42,16 @@ class Posterior:
         callback: Callback | None = None,
         clamp_known: bool = True,
     ) -> Tensor:
-        """Joint labellings (nodes, num_samples) as class indices; known labels come back unchanged if they
-        are clamped."""
+        """Joint labellings (rows, num_samples, ...) as labels; known ones come back unchanged if they are clamped."""
         y = self.draw(num_samples, temperature, generator, callback)
-        if not clamp_known:
-            return y.argmax(dim=-1)
-        return torch.where(self.known.mask, self.known.y.argmax(dim=-1), y.argmax(dim=-1))
+        if clamp_known:
+            y = torch.where(self.known.mask.unsqueeze(-1), self.known.y, y)
+        return self.target.nearest(y)
 
     def draw(
         self, num_samples: int, temperature: float, generator: torch.Generator, callback: Callback | None = None
     ) -> Tensor:
-        """Final y (nodes, num_samples, classes) of the model's own making, known nodes included."""
+        """Final y (rows, num_samples, channels) of the model's own making, known rows included."""
         noise, known = Noise(temperature, generator), self.known
         share = 0.0 if self.sampling.progressive == "auto" else self.sampling.progressive
         if share == 0:
@@ -57,7 +60,7 @@ class Posterior:
         for _ in range(MAX_ROUNDS):
             if bool(known.mask.all()):
                 break
-            known = adopt_confident(known, y, confidence, share)
+            known = adopt_confident(self.target, known, y, confidence, share)
             run, confidence = self.confident_run(known, num_samples, noise, callback)
             adopted = known.mask & ~self.known.mask
             y = torch.where(adopted.unsqueeze(-1), known.y, run)
@@ -79,7 +82,7 @@ class Posterior:
                 callback(t, y_t, estimate)
 
         y = self.run(known, num_samples, noise, record)
-        return y, estimates.amax(dim=-1) / count
+        return y, self.target.confidence(estimates / count)
 
     def run(self, known: Known, num_samples: int, noise: Noise, callback: Callback | None) -> Tensor:
         """One reverse process, and its last y."""
@@ -108,8 +111,9 @@ class Posterior:
         return self.estimate(y_t, t, None).eps
 
     def step(self, known: Known, label_gradient: LabelGradient | None) -> Step:
+        schedule = self.objective.schedule
         blank = self.objective.process == "blank"
-        step = STEPS["independent" if blank else self.sampling.method](self.objective.schedule)
+        step = Independent(schedule, self.target) if blank else STEPS.find(self.sampling.method)(schedule)
         if self.denoiser.shows_known or not bool(known.mask.any()):
             return step
         return Guided(step, known, self.sampling.guidance, label_gradient)
@@ -125,7 +129,7 @@ class Posterior:
         return 1 if self.objective.process == "blank" else self.sampling.steps
 
 
-def adopt_confident(known: Known, y: Tensor, confidence: Tensor, share: float) -> Known:
+def adopt_confident(target: Target, known: Known, y: Tensor, confidence: Tensor, share: float) -> Known:
     """Known labels, and in each sample the labels of the most confident `share` of its other nodes.
 
     Of those, only nodes nearer to the most confident one than to the median are taken: where few nodes stand out, the
@@ -137,5 +141,5 @@ def adopt_confident(known: Known, y: Tensor, confidence: Tensor, share: float) -
     rank = unknown.nan_to_num(-torch.inf).argsort(dim=0, descending=True).argsort(dim=0)
     among_first = rank < (share * (~mask).sum(dim=0)).ceil()
     chosen = ~mask & among_first & (confidence >= (top + median) / 2)
-    one_hot = torch.nn.functional.one_hot(y.argmax(dim=-1), y.shape[-1]).to(y.dtype)
-    return Known(mask | chosen, torch.where(chosen.unsqueeze(-1), one_hot, known.y))
+    labels = target.field(target.nearest(y)).to(y.dtype)
+    return Known(mask | chosen, torch.where(chosen.unsqueeze(-1), labels, known.y))

@@ -36,6 +36,8 @@ from torch import Tensor
 
 from dpmsnc.diffusion.objective import Estimate
 from dpmsnc.diffusion.schedule import Schedule
+from dpmsnc.registry import Registry
+from dpmsnc.targets import Target
 
 Denoise = Callable[[Tensor, int], Estimate]
 Callback = Callable[[int, Tensor, Estimate], None]
@@ -54,12 +56,12 @@ class Noise:
         z = torch.randn(like.shape, generator=self.generator, dtype=like.dtype).to(like.device)
         return z if self.temperature == 1 else z.mul_(self.temperature)
 
-    def gumbel(self, like: Tensor) -> Tensor:
-        """Gumbel draws on the same scale: log p + gumbel has its maximum at a draw from p^(1/tau)."""
+    def uniform(self, like: Tensor) -> Tensor:
+        """Uniform draws from the same generator; all 1/2 at temperature 0."""
         if self.temperature == 0:
-            return torch.zeros_like(like)
+            return torch.full_like(like, 0.5)
         u = torch.rand(like.shape, generator=self.generator, dtype=like.dtype).clamp_min_(1e-30)
-        return self.temperature * -(-u.log()).clamp_min_(1e-30).log_().to(like.device)
+        return u.to(like.device)
 
 
 class Step:
@@ -78,6 +80,10 @@ class Step:
         raise NotImplementedError
 
 
+STEPS: Registry[type[Step]] = Registry("sampling method")
+
+
+@STEPS.register("ancestral")
 class Ancestral(Step):
     def advance(self, y_t: Tensor, estimate: Estimate, t: int, s: int, noise: Noise) -> Tensor:
         alpha = float(self.schedule.alpha_bar[t] / self.schedule.alpha_bar[s])
@@ -95,11 +101,13 @@ class Ancestral(Step):
         return float(variance**0.5)
 
 
+@STEPS.register("ddim")
 class DDIM(Step):
     def advance(self, y_t: Tensor, estimate: Estimate, t: int, s: int, noise: Noise) -> Tensor:
         return torch.add(self.schedule.signal[s] * estimate.y0, estimate.eps, alpha=self.schedule.noise[s])
 
 
+@STEPS.register("multistep")
 class Multistep(DDIM):
     """DPM-Solver++(2M). Its last step is remembered as long as the next begins where that ended; a run begins at T,
     where none ends."""
@@ -121,18 +129,14 @@ class Multistep(DDIM):
 
 
 class Independent(Step):
-    """The step of the blank process, straight to the end: every node is drawn from its own marginal."""
+    """The step of the blank process, straight to the end: every row is drawn from its own marginal."""
+
+    def __init__(self, schedule: Schedule, target: Target) -> None:
+        super().__init__(schedule)
+        self.target = target
 
     def advance(self, y_t: Tensor, estimate: Estimate, t: int, s: int, noise: Noise) -> Tensor:
-        return estimate.y0.clamp_min(1e-30).log() + noise.gumbel(y_t)
-
-
-STEPS: dict[str, type[Step]] = {
-    "ddim": DDIM,
-    "multistep": Multistep,
-    "ancestral": Ancestral,
-    "independent": Independent,
-}
+        return self.target.perturb(estimate.y0, noise.uniform(y_t), noise.temperature)
 
 
 def reverse(
@@ -144,7 +148,7 @@ def reverse(
     steps: int | None = None,
     callback: Callback | None = None,
 ) -> Tensor:
-    """Run the reverse process from y_T ~ N(0, tau^2 I) and return the last y (nodes, batch, classes).
+    """Run the reverse process from y_T ~ N(0, tau^2 I) and return the last y (rows, batch, channels).
 
     `callback(t, y_t, estimate)` is called at every step, for instance to draw accuracy over reverse steps.
     """

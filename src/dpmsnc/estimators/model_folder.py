@@ -55,7 +55,7 @@ def read_model(kind: type[Classifier], folder: Path) -> Classifier:
     """The fitted classifier that `write_model` wrote."""
     from dpmsnc.graph import Graph
     from dpmsnc.training.checkpoint import load_state
-    from dpmsnc.training.partial import History
+    from dpmsnc.training.trainer import History
 
     description = read_description(folder)
     if description.get("process", "gaussian") != kind.process:
@@ -66,9 +66,9 @@ def read_model(kind: type[Classifier], folder: Path) -> Classifier:
         clf.train_, clf.validation_ = (tensors.pop(name).numpy() for name in ("train", "validation"))
         clf.buffer_ = tensors.pop("buffer")
         clf.progressive_, clf.best_step_ = description["progressive"], description["best_step"]
-        (clf.best_accuracy_,), clf.interrupted_ = with_nan([description["best_accuracy"]]), description["interrupted"]
+        (clf.best_score_,), clf.interrupted_ = with_nan([description["best_score"]]), description["interrupted"]
         history = description["history"]
-        losses, accuracies = (with_nan(history[name]) for name in ("loss", "validation_accuracy"))
+        losses, accuracies = (with_nan(history[name]) for name in ("loss", "validation_score"))
         clf.history_ = History(history["step"], losses, accuracies)
         clf._check_settings()
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -109,7 +109,7 @@ def describe(clf: NodeClassifier) -> dict[str, Any]:
         "config": clf.config() | {"initialiser": initialiser},
         "progressive": clf.progressive_,
         "best_step": clf.best_step_,
-        "best_accuracy": clf.best_accuracy_,
+        "best_score": clf.best_score_,
         "interrupted": clf.interrupted_,
         "history": asdict(clf.history_),
     }

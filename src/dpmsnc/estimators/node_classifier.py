@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from dpmsnc.diffusion.posterior import Posterior
     from dpmsnc.diffusion.sampler import Callback
     from dpmsnc.nn.denoiser import Denoiser
-    from dpmsnc.training.partial import History, PartialTraining
+    from dpmsnc.targets import Target
+    from dpmsnc.training.trainer import History, Trainer
 
 Which = Literal["known", "train"]
 
@@ -129,7 +130,7 @@ class NodeClassifier:
         *,
         checkpoint: str | Path | None = None,
         resume: bool = False,
-        progress: Callable[[PartialTraining], None] | None = None,
+        progress: Callable[[Trainer], None] | None = None,
     ) -> Self:
         """Learn from the known labels of `graph`.
 
@@ -138,7 +139,7 @@ class NodeClassifier:
                 on all of them to the end.
             checkpoint: A file that holds the state of training, written at every evaluation.
             resume: Go on from `checkpoint` if it exists; the result is the same as without the interruption.
-            progress: Called after every step with the running `PartialTraining`.
+            progress: Called after every step with the running `Trainer`.
 
         An interrupt (Ctrl-C) ends training early and leaves the best weights so far.
         """
@@ -161,7 +162,7 @@ class NodeClassifier:
                 raise InputError(f"{checkpoint} belongs to other data or settings; remove it or give another file")
             trainer.load_state(tensors, values)
 
-        def report(running: PartialTraining) -> None:
+        def report(running: Trainer) -> None:
             if checkpoint is not None and running.step % self.training.evaluate_every == 0:
                 tensors, values = running.state()
                 save_state(checkpoint, tensors, values | {"config": config})
@@ -221,21 +222,22 @@ class NodeClassifier:
         Half a count is added to every class, so that no class is impossible because few samples were drawn; known
         nodes have all their mass on their label.
         """
-        samples = self._labels(num_samples, temperature, known, condition_on, seed)
-        counts = np.stack([(samples == c).sum(axis=0) for c in range(len(self.classes_))], axis=1) + 0.5
-        proba = counts / counts.sum(axis=1, keepdims=True)
-        y = self._conditioned(known, condition_on)
-        return np.where((y != UNKNOWN)[:, None], np.eye(len(self.classes_))[y], proba)
+        import torch
+
+        target, y = self.graph_.target, self._conditioned(known, condition_on)
+        proba = target.marginals(self._labels(num_samples, temperature, known, condition_on, seed))
+        return np.where(target.known(y)[:, None], target.field(torch.from_numpy(y)).numpy(), proba)
 
     @contextmanager
     def using_last(self) -> Iterator[None]:
         """Inside the block the weights of the last evaluation answer, not the selected ones; only right after `fit`."""
-        from dpmsnc.training.optimiser import swapped
-
-        if not hasattr(self, "last_weights_"):
+        if not hasattr(self, "last_denoiser_"):
             raise InputError("only a classifier that was fitted here has the weights of its last evaluation; fit again")
-        with swapped(self.denoiser_, self.last_weights_):
+        selected, self.denoiser_ = self.denoiser_, self.last_denoiser_
+        try:
             yield
+        finally:
+            self.denoiser_ = selected
 
     def lower_bound(self, num_draws: int = 16, seed: int = 0) -> Bound:
         """The bound of equation 1 on the training labels, term by term, in nats of a density on one-hot vectors.
@@ -249,8 +251,8 @@ class NodeClassifier:
         self._check_fitted()
         generator = self._generator(seed)
         chosen = self.buffer_[torch.randint(len(self.buffer_), (num_draws,), generator=generator)].T
-        y_0 = torch.nn.functional.one_hot(chosen, len(self.classes_)).float().to(self._device())
-        posterior = self._posterior(np.full(self.graph_.num_nodes, UNKNOWN))
+        y_0 = self.graph_.target.field(chosen).to(self._device())
+        posterior = self._posterior(self.graph_.target.unknown(self.graph_.num_nodes))
         return lower_bound(posterior.eps, self.schedule, y_0, buffer_entropy(self.buffer_), generator)
 
     def save(self, folder: str | Path) -> None:
@@ -283,34 +285,34 @@ class NodeClassifier:
 
     def _trainer(
         self, graph: Graph, train: NDArray[np.bool_], held_back: NDArray[np.bool_], fit_initialiser: bool
-    ) -> PartialTraining:
+    ) -> Trainer:
         import torch
 
-        from dpmsnc.training.partial import PartialTraining
+        from dpmsnc.training.optimiser import Optimiser
+        from dpmsnc.training.partial import PartlyLabelled
+        from dpmsnc.training.trainer import Trainer
 
-        tensors = self._graph_tensors(graph)
-        visible = np.where(train | held_back, graph.y, UNKNOWN)
-        shape = (graph.num_nodes, graph.num_classes)
-        initialiser = (
-            self._initial_probabilities(graph, held_back) if fit_initialiser else np.full(shape, 1 / graph.num_classes)
-        )
-        if initialiser.shape != shape:
-            raise InputError(f"the initialiser gave probabilities of shape {initialiser.shape}, expected {shape}")
+        shape = (graph.num_nodes, graph.target.channels)
+        initial = self._initial_probabilities(graph, held_back) if fit_initialiser else np.full(shape, 1 / shape[1])
+        if initial.shape != shape:
+            raise InputError(f"the initialiser gave probabilities of shape {initial.shape}, expected {shape}")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            denoiser = self._denoiser(graph)
-        return PartialTraining(
-            denoiser,
-            self._objective(),
-            tensors,
-            labels=self._tensor(visible),
+            optimiser = Optimiser(self._denoiser(graph), self.training)
+        generator, objective = self._generator(self.seed), self._objective(graph.target)
+        source = PartlyLabelled(
+            optimiser,
+            objective,
+            self._graph_tensors(graph),
+            labels=self._tensor(np.where(train | held_back, graph.y, UNKNOWN)),
             train=self._tensor(train),
             validation=self._tensor(held_back),
-            initialiser=self._tensor(initialiser.astype(np.float32)),
+            initial=self._tensor(initial.astype(np.float32)),
             options=self.training,
             sampling=self.sampling,
-            generator=self._generator(self.seed),
+            generator=generator,
         )
+        return Trainer(optimiser, objective, source, self.training, generator)
 
     def _initial_probabilities(self, graph: Graph, held_back: NDArray[np.bool_]) -> NDArray[Any]:
         """Mean-field probabilities of the first buffer."""
@@ -321,19 +323,14 @@ class NodeClassifier:
         only_train = {"condition_on": "train"} if isinstance(initialiser, NodeClassifier) else {}
         return np.asarray(initialiser.predict_proba(**only_train))
 
-    def _keep(
-        self, trainer: PartialTraining, graph: Graph, train: NDArray[np.bool_], held_back: NDArray[np.bool_]
-    ) -> None:
-        # an interrupt before the first evaluation leaves nothing to choose from
-        trainer.denoiser.load_state_dict(trainer.best if trainer.history.step else trainer.averaged)
-        self.last_weights_ = trainer.averaged
-        self.denoiser_, self.history_, self.buffer_ = trainer.denoiser, trainer.history, trainer.buffer.entries.cpu()
-        self.initialiser_proba_ = trainer.initialiser.cpu().numpy()
-        self.progressive_, self.best_step_, self.best_accuracy_ = (
-            trainer.best_progressive,
-            trainer.best_step,
-            trainer.best_accuracy,
-        )
+    def _keep(self, trainer: Trainer, graph: Graph, train: NDArray[np.bool_], held_back: NDArray[np.bool_]) -> None:
+        source: Any = trainer.source
+        self.last_denoiser_, self.denoiser_ = trainer.optimiser.averaged, trainer.denoiser.requires_grad_(False)
+        self.denoiser_.load_state_dict(trainer.selected)
+        self.history_, self.buffer_ = trainer.history, source.buffer.entries.cpu()
+        self.initialiser_proba_ = source.initial.cpu().numpy()
+        self.progressive_ = source.rounds.best_share
+        self.best_step_, self.best_score_ = trainer.best_step, trainer.best_score
         self.graph_, self.classes_, self.train_, self.validation_ = graph, graph.classes, train, held_back
 
     def _denoiser(self, graph: Graph) -> Denoiser:
@@ -350,26 +347,20 @@ class NodeClassifier:
             shows_known=self.conditioning == "amortised",
         ).to(self._device())
 
-    def _objective(self) -> Objective:
+    def _objective(self, target: Target) -> Objective:
         from dpmsnc.diffusion.objective import Objective
 
-        return Objective(self.schedule, self.parameterisation, self.training.weighting, self.process)
+        return Objective(self.schedule, self.parameterisation, self.training.weighting, self.process, target)
 
     def _posterior(self, y: NDArray[np.int64]) -> Posterior:
-        """p_theta(y_U | G, y_L) given the labels y (-1 where unknown)."""
-        import torch
-
+        """p_theta(y_U | G, y_L) given the labels y."""
+        from dpmsnc.diffusion.known import Known
         from dpmsnc.diffusion.posterior import Posterior
-        from dpmsnc.nn.denoiser import Known
 
-        mask = self._tensor(y != UNKNOWN).unsqueeze(1)
-        one_hot = torch.nn.functional.one_hot(self._tensor(np.maximum(y, 0)), len(self.classes_)).float().unsqueeze(1)
-        context = self.denoiser_.precompute(self._graph_tensors(self.graph_), self.schedule.num_steps)
-        self.denoiser_.requires_grad_(False)
-        known = Known(mask, one_hot * mask.unsqueeze(-1))
-        return Posterior(
-            self.denoiser_, self._objective(), context, known, replace(self.sampling, progressive=self.progressive_)
-        )
+        target = self.graph_.target
+        known = Known.of(target.field(self._tensor(y)), self._tensor(target.known(y)))
+        sampling = replace(self.sampling, progressive=self.progressive_)
+        return Posterior(self.denoiser_, self._objective(target), self._graph_tensors(self.graph_), known, sampling)
 
     def _labels(
         self,
@@ -388,7 +379,7 @@ class NodeClassifier:
         posterior = self._posterior(self._conditioned(known, condition_on))
         generator = self._generator(self.seed if seed is None else seed)
         labels = posterior.sample(num_samples, temperature, generator, callback, clamp_known)
-        return labels.T.cpu().numpy()
+        return labels.transpose(0, 1).cpu().numpy()
 
     def _conditioned(self, known: Any, condition_on: Which) -> NDArray[np.int64]:
         graph = self.graph_

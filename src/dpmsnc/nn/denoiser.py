@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dpmsnc.diffusion.known import Known
 from dpmsnc.nn.backbones import BACKBONES
 from dpmsnc.nn.dropout import dropout
 from dpmsnc.nn.operator import GraphTensors
@@ -27,25 +28,6 @@ TIME_CHANNELS = 128
 CHUNK = 2**20
 """Entries of a hidden field that are worked on at a time. What stays in the processor's cache is added, rectified and
 dropped out several times faster; and memory does not grow with the number of draws or samples."""
-
-
-@dataclass(frozen=True)
-class Known:
-    """Labels that are given: `mask` (nodes, 1 or batch) and one-hot `y` (nodes, 1 or batch, classes)."""
-
-    mask: Tensor
-    y: Tensor
-
-    def part(self, entries: slice) -> Known:
-        """Some entries of the batch; labels given once for all of them stay as they are."""
-        if self.mask.shape[1] == self.y.shape[1] == 1:
-            return self
-        mask, y = (every if every.shape[1] == 1 else every[:, entries] for every in (self.mask, self.y))
-        return Known(mask, y)
-
-    def at(self, nodes: Tensor) -> Known:
-        """Some nodes."""
-        return Known(self.mask[nodes], self.y[nodes])
 
 
 @dataclass(frozen=True)

@@ -28,18 +28,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dpmsnc.config import ConditioningName, Guidance, Sampling, Training
+from dpmsnc.config import ConditioningName, Guidance, ParameterisationName, Sampling, Training
 from dpmsnc.diffusion.guidance import Guided
+from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.objective import Estimate, Objective
 from dpmsnc.diffusion.posterior import Posterior
 from dpmsnc.diffusion.sampler import STEPS, Denoise, Noise, reverse
 from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.evidence.show.table import Table
 from dpmsnc.graph import UNKNOWN, Graph
-from dpmsnc.nn.denoiser import Denoiser, Known
+from dpmsnc.nn.denoiser import Denoiser
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.targets import OneClass
-from dpmsnc.training.full import FullTraining, LabelledGraphs
+from dpmsnc.training.full import FullyLabelled, LabelledGraphs
+from dpmsnc.training.optimiser import Optimiser
+from dpmsnc.training.trainer import Trainer
 
 Array = NDArray[Any]
 CHUNK = 1000
@@ -188,7 +191,7 @@ class Study:
         graphs = [self.model.draw_graph(rng) for _ in range(self.num_graphs)]
         labels = [self.model.draw_labels(graph, self.labellings, rng) for graph in graphs]
         batches = [
-            LabelledGraphs.of(graphs[k], torch.from_numpy(np.concatenate(labels[k])), scaling="raw")
+            LabelledGraphs.of(graphs[k], torch.from_numpy(np.concatenate(labels[k])), features="raw")
             for k in (slice(i, i + self.graphs_per_batch) for i in range(0, self.num_graphs, self.graphs_per_batch))
         ]
         torch.manual_seed(seed)
@@ -202,17 +205,18 @@ class Study:
             head_layers=2,
             shows_known=row.conditioning == "amortised",
         )
-        objective = Objective(self.schedule, "epsilon" if row.denoiser == "epsilon" else "label")
-        training = FullTraining(denoiser, objective, batches, self.training, torch.Generator().manual_seed(seed))
-        training.run()
-        denoiser.load_state_dict(training.optimiser.averaged)
-        return denoiser.requires_grad_(False), objective
+        predicts: ParameterisationName = "epsilon" if row.denoiser == "epsilon" else "label"
+        objective = Objective(self.schedule, predicts, target=graphs[0].target)
+        optimiser, generator = Optimiser(denoiser, self.training), torch.Generator().manual_seed(seed)
+        source = FullyLabelled(optimiser, objective, batches, self.training, generator)
+        Trainer(optimiser, objective, source, self.training, generator).run()
+        return optimiser.averaged, objective
 
     def sample(self, row: Row, trained: tuple[Denoiser, Objective], graph: Graph, seed: int) -> Array:
         """Labellings (nodes, samples) of a graph from a trained denoiser."""
         denoiser, objective = trained
-        context = denoiser.encode(GraphTensors.of(graph, "raw"))
-        posterior = Posterior(denoiser, objective, context, known_labels(graph), row.sampling)
+        tensors = GraphTensors.of(graph, "raw")
+        posterior = Posterior(denoiser, objective, tensors, known_labels(graph), row.sampling)
         generator = torch.Generator().manual_seed(seed)
         chunks = [posterior.sample(CHUNK, 1.0, generator) for _ in range(self.num_samples // CHUNK)]
         return torch.cat(chunks, dim=1).numpy()

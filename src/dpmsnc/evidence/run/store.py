@@ -159,7 +159,7 @@ def run_document(
     `metrics` has the parts "selected" and, for classifiers, "last" and "initialiser"; an experiment may add its own.
     """
     history = getattr(model, "history_", None)
-    accuracies = [round(value, 6) for value in history.validation_accuracy] if history else []
+    accuracies = [round(value, 6) for value in history.validation_score] if history else []
     document = {
         "format": FORMAT_VERSION,
         "experiment": experiment,

@@ -28,7 +28,7 @@ from dpmsnc.graph import UNKNOWN, Graph
 if TYPE_CHECKING:
     from optuna import Trial
 
-    from dpmsnc.training.partial import PartialTraining
+    from dpmsnc.training.trainer import Trainer
 
 
 STEPS_APART = 10**6
@@ -108,7 +108,7 @@ def mean_score(models: Sequence[Any], visible: Sequence[Visible], trial: Trial) 
     return statistics.fmean(scores)
 
 
-def validation_score(model: Any, seen: Visible, progress: Callable[[PartialTraining], None] | None = None) -> float:
+def validation_score(model: Any, seen: Visible, progress: Callable[[Trainer], None] | None = None) -> float:
     """Fit, and how well the weights that the fit kept do on validation nodes."""
     graph, validation = seen.graph, seen.validation
     if scored_by(model) == "likelihood":
@@ -116,7 +116,7 @@ def validation_score(model: Any, seen: Visible, progress: Callable[[PartialTrain
     model.fit(graph, validation=validation, progress=progress)
     if model.interrupted_:  # `fit` turns Ctrl-C into an early end
         raise KeyboardInterrupt
-    return model.best_accuracy_
+    return model.best_score_
 
 
 def likelihood(proba: NDArray[np.float64], seen: Visible) -> float:
@@ -129,7 +129,7 @@ def likelihood(proba: NDArray[np.float64], seen: Visible) -> float:
     return round(mean, 9) if isfinite(mean) else 0.0  # an answer of no numbers is no answer, and optuna would ask again
 
 
-def watch(trial: Trial, before: Sequence[float]) -> Callable[[PartialTraining], None]:
+def watch(trial: Trial, before: Sequence[float]) -> Callable[[Trainer], None]:
     """Reports the mean over the seeds so far at every evaluation, and ends a trial that falls behind the others.
 
     Seeds follow each other on one axis of steps, so that trials are compared after the same steps of the same seed.
@@ -137,11 +137,11 @@ def watch(trial: Trial, before: Sequence[float]) -> Callable[[PartialTraining], 
     optuna = import_optuna()
     known = list(before)
 
-    def report(running: PartialTraining) -> None:
+    def report(running: Trainer) -> None:
         if not running.history.step or running.history.step[-1] != running.step:
             return
         step = len(known) * STEPS_APART + running.step
-        trial.report(statistics.fmean([*known, running.best_accuracy]), step)
+        trial.report(statistics.fmean([*known, running.best_score]), step)
         if trial.should_prune():
             raise optuna.TrialPruned
 
