@@ -6,6 +6,8 @@ message without a traceback; anything else that escapes is ours.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 
 class InputError(ValueError):
     """The input cannot be used as it is; the message says why and what to do."""
@@ -13,3 +15,21 @@ class InputError(ValueError):
 
 class ModelFileError(InputError):
     """A model folder is missing, truncated, or was not written by this package."""
+
+
+if TYPE_CHECKING:
+
+    class NotFittedError(InputError, AttributeError):
+        """A verb was used that needs `fit` first; it is scikit-learn's error of that name, too."""
+
+
+def __getattr__(name: str) -> Any:
+    """`NotFittedError` is made when it is first asked for, since scikit-learn takes a second to import."""
+    if name != "NotFittedError":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sklearn.exceptions import NotFittedError as SklearnNotFittedError
+
+    doc = "A verb was used that needs `fit` first; it is scikit-learn's error of that name, too."
+    kind = type(name, (InputError, SklearnNotFittedError), {"__module__": __name__, "__doc__": doc})
+    globals()[name] = kind
+    return kind

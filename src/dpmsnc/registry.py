@@ -44,7 +44,7 @@ class Registry(dict[str, T]):
 
     def find(self, name: str) -> T:
         """The thing of that name, or an `InputError` that lists all names."""
-        if name not in self:
+        if not isinstance(name, str) or name not in self:
             raise InputError(f"unknown {self.kind} {name!r}; there are {', '.join(self)}")
         return self[name]
 

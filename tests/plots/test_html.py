@@ -12,7 +12,7 @@ from dpmsnc.data.grids import cyclic_grid, grid_positions
 from dpmsnc.errors import InputError
 from dpmsnc.plots import figures
 from dpmsnc.plots.figures import Labelling
-from dpmsnc.plots.html import Page, Picture, make_folder, text_table, write_whole
+from dpmsnc.plots.html import Page, Picture, text_table
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = '<script>alert("1 & 2")</script>'
@@ -78,12 +78,6 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkey
         Page("new").write(path)
     assert [child.name for child in tmp_path.iterdir()] == ["report.html"]
     assert "<h1>old</h1>" in path.read_text()
-
-
-def test_a_file_in_the_place_of_the_folder_is_an_error_of_the_user(tmp_path: Path) -> None:
-    write_whole(tmp_path / "new" / "file", b"")
-    with pytest.raises(InputError, match="cannot create the folder"):
-        make_folder(tmp_path / "new" / "file")
 
 
 def test_text_table_aligns_columns() -> None:

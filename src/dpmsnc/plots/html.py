@@ -7,13 +7,13 @@ the file is either whole or absent.
 from __future__ import annotations
 
 import base64
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from dpmsnc.errors import InputError
+from dpmsnc.files import make_folder as make_folder
+from dpmsnc.files import write_whole
 
 STYLE = """
 :root { color-scheme: light; }
@@ -125,34 +125,11 @@ class Page:
         )
 
     def write(self, path: Path) -> None:
-        write_whole(path, self.html().encode())
+        write_whole(path, self.html())
 
     def _add(self, part: str) -> Page:
         self.parts.append(part)
         return self
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file, and the folders it is in, so that a reader sees the old file or the new one, never a half."""
-    make_folder(path.parent)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(data)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"cannot write {path} ({error}); give another name") from error
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def make_folder(folder: Path) -> None:
-    """Create a folder that can be written into, or say that it cannot be; worth asking before long work."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot create the folder {folder} ({error}); give another name") from error
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"{folder} is not yours to write to; name another folder, or change its permissions")
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
