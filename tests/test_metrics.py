@@ -1,17 +1,22 @@
 import networkx as nx
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
 from dpmsnc.graph import Graph
 from dpmsnc.metrics import (
+    METRICS,
     accuracy,
     calibration_error,
+    graph_accuracy,
     macro_f1,
+    micro_f1,
+    mse,
     pair_calibration_error,
     pair_log_score,
     pair_tables,
     product_of_marginals,
+    roc_auc,
     scores,
     subgraph_accuracy,
 )
@@ -98,7 +103,8 @@ def test_scores_name_every_metric_and_are_nan_without_nodes(case):
     _, graph, predicted, truth, mask = case
     probabilities = np.eye(3)[predicted]
     result = scores(predicted, truth, mask, graph, probabilities)
-    assert list(result) == ["accuracy", "subgraph_accuracy", "macro_f1", "calibration_error"]
+    names = ["accuracy", "subgraph_accuracy", "macro_f1", "micro_f1", "roc_auc", "calibration_error"]
+    assert list(result) == names and result["micro_f1"] == pytest.approx(result["accuracy"])
     assert result["calibration_error"] == pytest.approx(1 - result["accuracy"])
     assert "calibration_error" not in scores(predicted, truth, mask, graph)
     assert all(np.isnan(v) for v in scores(predicted, truth, mask & False, graph, probabilities).values())
@@ -157,3 +163,28 @@ def test_frequencies_of_the_true_distribution_are_calibrated_pair_by_pair():
     assert pair_calibration_error(tables, truth, pairs) == pytest.approx(0)
     # its marginals are the same, but their product has too little confidence in (0, 0): 9 / 16
     assert pair_calibration_error(product_of_marginals(tables), truth, pairs) == pytest.approx(3 / 16)
+
+
+def test_metrics_of_other_targets_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    truth, predicted = rng.integers(0, 2, (2, 30, 4))
+    mask = rng.random(30) < 0.8
+    truth[3] = -1
+    asked = mask & (np.arange(30) != 3)
+    for average, metric in (("micro", micro_f1), ("macro", macro_f1)):
+        expected = f1_score(truth[asked], predicted[asked], average=average, zero_division=0)
+        assert metric(predicted, truth, mask) == pytest.approx(expected)
+    proba = rng.random((30, 4))
+    assert roc_auc(proba, truth, mask) == pytest.approx(roc_auc_score(truth[asked], proba[asked]))
+    binary, two = truth[:, 0], np.stack([1 - proba[:, 0], proba[:, 0]], axis=1)
+    assert roc_auc(two, binary, mask) == pytest.approx(roc_auc_score(binary[asked], two[asked, 1]))
+    values = np.array([1.0, np.nan, 3.0])
+    assert mse(np.array([2.0, 0.0, 3.0]), values, np.ones(3, dtype=bool)) == pytest.approx(0.5)
+
+
+def test_a_graph_is_right_if_all_its_nodes_are():
+    truth, predicted = np.array([0, 1, 1, 0, -1]), np.array([0, 1, 0, 0, 1])
+    member, everywhere = np.array([0, 0, 1, 2, 2]), np.ones(5, dtype=bool)
+    assert graph_accuracy(predicted, truth, everywhere, member) == pytest.approx(2 / 3)
+    assert graph_accuracy(predicted, truth, member < 2, member) == pytest.approx(1 / 2)
+    assert METRICS["mse"].gain(np.array([1.0]), np.array([3.0]), np.array([True])) == -4

@@ -12,9 +12,7 @@ from dpmsnc.graph.features import Features
 
 
 def graph_of(x, names=None):
-    graph = Graph.build([], num_nodes=x.shape[0], x=x)
-    object.__setattr__(graph, "feature_names", names)
-    return graph
+    return Graph.build([], num_nodes=x.shape[0], x=x, feature_names=names)
 
 
 def dense(x):

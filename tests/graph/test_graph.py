@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
+from dpmsnc.graph.edges import MOST_NODES
 from dpmsnc.nn.operator import GraphTensors
 
 
@@ -113,6 +114,14 @@ def test_features_keep_their_kind_and_the_caller_keeps_theirs():
     assert not np.shares_memory(Graph.build([(0, 1)], x=dense).x, dense)
 
 
+def test_the_columns_of_a_table_name_the_features():
+    x = pd.DataFrame({"age": [1, 2], "size": [3.0, 4.0]})
+    graph = Graph.build([(0, 1)], x=x, y=pd.DataFrame({"label": ["a", None]}))
+    assert (
+        graph.feature_names == ("age", "size") and graph.x.tolist() == [[1, 3], [2, 4]] and graph.y.tolist() == [0, -1]
+    )
+
+
 NAN = [[0.0, 1.0], [2.0, float("nan")]]
 
 
@@ -140,6 +149,29 @@ NAN = [[0.0, 1.0], [2.0, float("nan")]]
         ({"edges": [(0, 1)], "ids": ["a", "b"], "num_nodes": 3}, "leave num_nodes out"),
         ({"edges": [[0, 1, 2], [1, 2, 3]]}, "2 x E numpy array"),
         ({"edges": np.ones((3, 4))}, r"shape \(3, 4\)"),
+        ({"edges": pd.DataFrame({"s": [0], "t": [1]})}, "type DataFrame; .* read by Graph.from_tables"),
+        ({"edges": "edges.csv"}, "type str; .* read by Graph.from_tables"),
+        ({"edges": sp.eye_array(2)}, "read by Graph.from_scipy"),
+        ({"edges": nx.path_graph(2)}, "read by Graph.from_networkx"),
+        ({"edges": None}, "type NoneType; pass a list of"),
+        ({"edges": {0: 1}}, "type dict; pass a list of"),
+        ({"edges": Graph.build([(0, 1)])}, "type Graph; pass a list of"),
+        ({"edges": [("a", None)]}, "an end of edge 0 is missing"),
+        ({"edges": [(["a"], "b")]}, r"an end of edge 0 is \['a'\]; a node is called by"),
+        ({"edges": [("a", "b")], "ids": ["a", "b", None]}, "id 2 is missing"),
+        ({"edges": [(0, 1)], "x": 5}, "x is 5; pass a sequence"),
+        ({"edges": [(0, 1)], "y": "ab"}, "y is 'ab'; pass a sequence"),
+        ({"edges": [("a", "b")], "ids": "ab"}, "ids is 'ab'; pass a sequence"),
+        ({"edges": [(0, 1)], "y": ["a", "b"], "classes": "ab"}, "classes is 'ab'; pass a sequence"),
+        ({"edges": [(0, 1)], "y": [1, 2], "classes": [1], "kind": "value"}, "has none; leave it out"),
+        ({"edges": [(0, 1)], "y": [[1, 0], [0, 1]], "kind": "tags"}, r"lists of 0 and 1: pass a matrix"),
+        ({"edges": np.array([[0, 1], [1, np.nan], [1, 2]])}, "an end of edge 1 is missing"),
+        ({"edges": [(0, 1)], "num_nodes": 2.5}, "num_nodes is 2.5; pass a whole number"),
+        ({"edges": [(0, 1)], "kind": "tag"}, "unknown kind of target 'tag'; there are class"),
+        ({"edges": [(0, 1)], "kind": ["class"]}, "unknown kind of target"),
+        ({"edges": [(0, 1)], "x": np.eye(2), "feature_names": ["a"]}, "1 feature names for 2 features"),
+        ({"edges": [(0, 10**10)]}, "more than the 3,037,000,499 .* pass these as ids="),
+        ({"edges": [(0, 1)], "num_nodes": 2**62}, "more than the 3,037,000,499"),
     ],
 )
 def test_what_cannot_be_used_is_said_with_what_to_do(arguments, message):
@@ -240,6 +272,16 @@ def test_importing_the_graph_imports_nothing_heavy():
     heavy = "{'torch', 'pandas', 'networkx', 'pyarrow', 'torch_geometric'}"
     code = f"import sys, dpmsnc.graph, dpmsnc.graph.readers, dpmsnc.graph.split; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_more_nodes_than_can_be_numbered_are_refused_without_being_made():
+    assert MOST_NODES**2 <= 2**63 < (MOST_NODES + 1) ** 2
+    with pytest.raises(InputError, match="more than the"):
+        Graph.from_scipy(sp.coo_array((MOST_NODES + 1, MOST_NODES + 1)))
+
+
+def test_ids_that_are_large_numbers_are_names():
+    assert Graph.build([(10**15, 10**18)], ids=[10**18, 10**15]).edge_index.T.tolist() == [[0, 1]]
 
 
 def test_a_copy_with_other_features_does_not_remember_the_old_ones():

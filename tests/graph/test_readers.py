@@ -1,18 +1,18 @@
 import gzip
 import os
+import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-import torch
-from torch_geometric.data import Data
 
 from dpmsnc.cli.answer_tables import in_graph, read_labels
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
+from dpmsnc.targets import OneClass, Tags
 
 
 @pytest.fixture
@@ -47,6 +47,8 @@ def same(a: Graph, b: Graph) -> bool:
         and a.edge_index.tolist() == b.edge_index.tolist()
         and type(a.x) is type(b.x)
         and (dense[0] is None or (dense[0] == dense[1]).all())
+        and (a.feature_names, a.directed, a.target) == (b.feature_names, b.directed, b.target)
+        and np.array_equal(a.edge_attr, b.edge_attr)
     )
 
 
@@ -60,6 +62,7 @@ def test_tables_keep_ids_and_class_names_and_read_blank_labels_as_unknown(tables
     assert graph.classes == ("AI", "NA") and graph.decode(graph.y).tolist() == ["AI", None, "NA", "AI"]
     assert graph.edge_index.T.tolist() == [[0, 2], [1, 2], [2, 3]]
     assert graph.x.tolist() == [[2001, 0.5], [2002, 1.5], [2003, 2.5], [2004, 3.5]]
+    assert graph.feature_names == ("year", "cites")
     assert graph.notes == ("ignored node columns: 'title'",)
 
 
@@ -168,71 +171,6 @@ def test_files_that_are_not_tables_say_why(tmp_path):
         Graph.from_tables(pd.DataFrame({"s": ["a"], "t": ["b"]}), label="topic")
 
 
-def test_networkx_nodes_without_the_label_are_unknown():
-    source = nx.Graph([("b", "007"), ("007", "a")])
-    source.nodes["a"]["label"] = "x"
-    for k, node in enumerate(source.nodes):
-        source.nodes[node].update(size=k, place=[k, 2 * k])
-    graph = Graph.from_networkx(source, features=["size", "place"])
-    assert graph.ids.tolist() == ["b", "007", "a"] and graph.y.tolist() == [-1, -1, 0]
-    assert graph.x.tolist() == [[0, 0, 0], [1, 1, 2], [2, 2, 4]]
-    assert {tuple(sorted(graph.ids[list(e)])) for e in graph.edge_index.T} == {tuple(sorted(e)) for e in source.edges}
-
-
-def test_networkx_without_named_features_has_none():
-    assert Graph.from_networkx(nx.path_graph(3), features=[]).x is None
-    ages = nx.path_graph(3)
-    nx.set_node_attributes(ages, 30, "age")
-    assert Graph.from_networkx(ages, features=(name for name in ["age"])).x.tolist() == [[30]] * 3
-
-
-def test_networkx_kinds_of_graph_become_simple_with_notes():
-    directed = nx.DiGraph([(0, 1), (1, 0), (1, 2), (2, 2)])
-    graph = Graph.from_networkx(directed)
-    assert graph.num_edges == 2
-    assert "1 self-loop removed" in graph.notes
-    assert "directions ignored: 4 directed edges read as undirected" in graph.notes
-    assert "no node has the attribute 'label': every label is unknown" in graph.notes
-    assert "1 duplicate edge removed" in Graph.from_networkx(nx.MultiGraph([(0, 1), (0, 1)])).notes
-    assert Graph.from_networkx(nx.grid_2d_graph(2, 3), label=None).index([(1, 2)]).tolist() == [5]
-    with pytest.raises(InputError, match="node 0 has no attribute 'size'"):
-        Graph.from_networkx(directed, features="size")
-
-
-def test_pyg_data_comes_over_with_unknown_labels_and_its_masks_noted():
-    edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    data = Data(x=torch.eye(4), edge_index=edges, y=torch.tensor([[2.0], [float("nan")], [0.0], [2.0]]))
-    graph = Graph.from_pyg(data)
-    assert graph.num_nodes == 4 and graph.num_edges == 2
-    assert graph.classes == (0, 2) and graph.y.tolist() == [1, -1, 0, 1]
-    assert not any("direction" in note for note in graph.notes)
-    data.y, data.train_mask = torch.tensor([2, -1, 0, 2]), torch.ones(4, dtype=torch.bool)
-    again = Graph.from_pyg(data)
-    assert same(graph, again) and any(note.startswith("train_mask ignored") for note in again.notes)
-
-
-def test_pyg_directed_edges_and_sparse_features():
-    x = torch.tensor([[0.0, 2.0], [1.0, 0.0]])
-    data = Data(x=x.to_sparse_csr(), edge_index=torch.tensor([[1], [0]]), num_nodes=2)
-    graph = Graph.from_pyg(data)
-    assert sp.issparse(graph.x) and graph.x.toarray().tolist() == x.tolist()
-    assert graph.notes == ("directions ignored: 1 edge listed in one direction",)
-    with pytest.raises(InputError, match="edge_index"):
-        Graph.from_pyg(Data(x=x))
-
-
-def test_scipy_non_zero_entries_are_edges():
-    matrix = sp.coo_array(([1.0, 2.0, 0.0, 3.0], ([0, 1, 0, 2], [1, 0, 2, 2])), shape=(3, 3))
-    graph = Graph.from_scipy(matrix, y=["a", "b", None], ids=[2, 0, 1])
-    assert graph.ids.tolist() == [2, 0, 1] and graph.edge_index.T.tolist() == [[0, 1]]
-    assert any(note.startswith("edge weights ignored") for note in graph.notes)
-    assert same(Graph.from_scipy(graph.adjacency, y=["a", "b", None], ids=graph.ids), graph)
-    with pytest.raises(InputError, match="square"):
-        Graph.from_scipy(sp.coo_array((2, 3)))
-    with pytest.raises(InputError, match="one id per row"):
-        Graph.from_scipy(matrix, ids=["a"])
-
-
 @pytest.mark.parametrize("ids", [["007", "7", "é"], [2, 0, 1]])
 @pytest.mark.parametrize("x", [None, np.eye(3), sp.eye_array(3)], ids=["none", "dense", "sparse"])
 @pytest.mark.parametrize("y", [["b", None, "a"], [5, None, 3], None], ids=["text", "numbers", "unlabelled"])
@@ -291,15 +229,50 @@ def test_npz_files_that_are_no_graphs_say_why(tmp_path):
             Graph.from_npz(tmp_path / name)
 
 
-def test_several_labels_per_node_are_left_out_with_a_note(tmp_path):
-    np.savez(tmp_path / "multi.npz", edge_index=[[0], [1]], y_multi=np.eye(2, dtype=np.uint8))
+SPARSE = {"x_indptr": [0, 1, 1], "x_indices": [0], "x_data": [1.0], "x_shape": [2, 2]}
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"edge_index": [[0], [10**12]]}, "nodes, but only 2 entries"),
+        (SPARSE | {"x_shape": [2, 10**12]}, "feature columns, but only 1 entries"),
+        (SPARSE | {"x_shape": [10**12, 2]}, "does not hold a graph"),
+        (SPARSE | {"x_shape": [10**30, 2]}, "crafted.npz"),
+        (SPARSE | {"x_shape": 2}, "does not hold a graph"),
+        (SPARSE | {"x_indptr": [0, 10**12, 1]}, "features (are|must be)"),
+        (SPARSE | {"x_indptr": [0, -5, 1]}, "features (are|must be)"),
+        (SPARSE | {"x_indices": [10**9]}, "features (are|must be)"),
+        (SPARSE | {"x_indices": [-1]}, "features (are|must be)"),
+        ({"x_indptr": [0, 1, 1]}, "does not hold a graph"),
+    ],
+)
+def test_numbers_in_an_npz_file_that_nothing_stands_behind_are_refused(tmp_path, parts, message):
+    np.savez(tmp_path / "crafted.npz", **({"edge_index": [[0], [1]]} | parts))
+    tracemalloc.start()
+    with pytest.raises(InputError, match=message):
+        Graph.from_npz(tmp_path / "crafted.npz")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * 2**20
+
+
+def test_nodes_in_an_npz_file_may_be_named_by_its_edges_alone(tmp_path):
+    np.savez(tmp_path / "named.npz", edge_index=np.array([["a", "b"], ["b", "c"]]).T)
+    assert Graph.from_npz(tmp_path / "named.npz").ids.tolist() == ["a", "b", "c"]
+    np.savez(tmp_path / "far.npz", edge_index=[[0], [900_000]])
+    assert Graph.from_npz(tmp_path / "far.npz").num_nodes == 900_001
+
+
+def test_a_matrix_of_several_labels_per_node_is_read_as_tags(tmp_path):
+    np.savez(tmp_path / "multi.npz", edge_index=[[0], [1]], y_multi=np.array([[1, 1], [0, 1]], dtype=np.uint8))
     graph = Graph.from_npz(tmp_path / "multi.npz")
-    assert not graph.known.any() and any(note.startswith("y_multi ignored") for note in graph.notes)
+    assert graph.target == Tags((0, 1)) and graph.y.tolist() == [[1, 1], [0, 1]]
 
 
 @pytest.mark.skipif("DPMSNC_DATA" not in os.environ, reason="set DPMSNC_DATA to a folder with cora.npz")
 def test_cora_has_its_published_size(tmp_path):
-    graph = Graph.from_npz(Path(os.environ["DPMSNC_DATA"]) / "cora.npz")
+    graph = Graph.from_npz(Path(os.environ["DPMSNC_DATA"]) / "cora.npz", all_labels=True)
     assert (graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes) == (2708, 5278, 1433, 7)
     assert graph.summary().homophily == pytest.approx(0.81, abs=0.005)
     assert not any("removed" in note or "direction" in note for note in graph.notes)
@@ -319,3 +292,109 @@ def test_a_table_cut_short_in_its_compressed_form_is_named(tmp_path):
     path.write_bytes(gzip.compress(b"a,b\n" + os.urandom(3000).hex().encode() + b",x\n")[:-100])
     with pytest.raises(InputError, match=r"edges\.csv\.gz"):
         Graph.from_tables(path)
+
+
+def test_edge_columns_become_edge_features_and_directions_are_kept(tmp_path):
+    (tmp_path / "edges.csv").write_text("from,to,weight,kind,age\nb,a,0.5,x,1\na,b,2,y,3\nb,c,4,z,5\n")
+    (tmp_path / "nodes.csv").write_text("id\na\nb\nc\n")
+    tables = tmp_path / "edges.csv", tmp_path / "nodes.csv"
+    graph = Graph.from_tables(*tables, edge_features=["age", "weight"], directed=True)
+    assert graph.directed and graph.edge_index.T.tolist() == [[0, 1], [1, 0], [1, 2]]
+    assert graph.edge_attr.tolist() == [[3, 2], [1, 0.5], [5, 4]]
+    assert "ignored edge columns: 'kind'" in graph.notes
+    undirected = Graph.from_tables(*tables, edge_features=["weight"])
+    assert undirected.edge_attr.tolist() == [[0.5], [4]]
+    with pytest.raises(InputError, match="'kind' is not numeric"):
+        Graph.from_tables(*tables, edge_features=["kind"])
+    with pytest.raises(InputError, match="the edge table has no column 'wait'"):
+        Graph.from_tables(*tables, edge_features=["wait"])
+    (tmp_path / "edges.csv").write_text("from,to,weight\na,b,\n")
+    with pytest.raises(InputError, match="feature 'weight' of edge 0 is missing"):
+        Graph.from_tables(*tables, edge_features=["weight"])
+
+
+def test_tables_of_tags_and_of_numbers(tmp_path):
+    edges = write(pd.DataFrame({"s": ["a", "b"], "t": ["b", "c"]}), tmp_path / "edges.csv")
+    (tmp_path / "nodes.csv").write_text("id,red,age,blue\na,1,30,0\nb,,40,\nc,0,50,0\n")
+    graph = Graph.from_tables(edges, tmp_path / "nodes.csv", label=["blue", "red"], kind="tags")
+    assert graph.target == Tags(("blue", "red")) and graph.y.tolist() == [[0, 1], [-1, -1], [0, 0]]
+    assert graph.feature_names == ("age",)
+    (tmp_path / "nodes.csv").write_text("id,score\na,1.5\nb,\nc,NA\n")
+    graph = Graph.from_tables(edges, tmp_path / "nodes.csv", label="score", kind="value")
+    np.testing.assert_array_equal(graph.y, [1.5, np.nan, np.nan])
+    lists = pd.DataFrame({"id": ["a", "b", "c"], "colours": [["red"], None, ["red", "blue"]]})
+    for nodes in (lists, write(lists, tmp_path / "nodes.parquet")):
+        graph = Graph.from_tables(edges, nodes, label="colours", kind="tags")
+        assert graph.decode(graph.y).tolist() == [("red",), None, ("blue", "red")]
+    with pytest.raises(InputError, match="pass kind='tags', or one column"):
+        Graph.from_tables(edges, lists, label=["id", "colours"])
+    with pytest.raises(InputError, match="a column of a tag holds 0 and 1"):
+        Graph.from_tables(edges, lists, label=["colours"], kind="tags")
+    with pytest.raises(InputError, match="unknown kind of target 'number'"):
+        Graph.from_tables(edges, kind="number")
+
+
+def test_two_columns_of_one_name_are_refused():
+    edges, columns = pd.DataFrame({"s": ["a"], "t": ["b"]}), ["id", "age", "age"]
+    with pytest.raises(InputError, match="the node table has more than one column called 'age'"):
+        Graph.from_tables(edges, pd.DataFrame([["a", 1, 2], ["b", 3, 4]], columns=columns))
+
+
+@pytest.mark.parametrize("wrong", [Graph.build([(0, 1)]), [("a", "b")], np.zeros((2, 2)), None, {"s": ["a"]}])
+def test_what_is_no_table_is_refused(wrong):
+    with pytest.raises(InputError, match=r"the edge table is of type .*pass the path of a file or a DataFrame"):
+        Graph.from_tables(wrong)
+    with pytest.raises(InputError, match="the node table is of type"):
+        Graph.from_tables(pd.DataFrame({"s": ["a"], "t": ["b"]}), 5 if wrong is None else wrong)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"y": [{"u", "v"}, None, ()], "kind": "tags"},
+        {"y": [1.5, None, 2.5], "kind": "value"},
+        {"y": ["u", None, "v"], "edge_attr": [[1.0, 2.0], [3.0, 4.0]]},
+        {"directed": True, "edge_attr": [1.0, 2.0]},
+        {"x": np.eye(3), "feature_names": ["year", "größe", "7"]},
+    ],
+    ids=["tags", "values", "edge features", "directed", "names"],
+)
+def test_npz_keeps_targets_edge_features_directions_and_names(tmp_path, options):
+    graph = Graph.build([("c", "a"), ("b", "c")], ids=["b", "a", "c"], **options)
+    graph.to_npz(tmp_path / "graph.npz")
+    again = Graph.from_npz(tmp_path / "graph.npz")
+    np.testing.assert_array_equal(again.y, graph.y)
+    plain = np.zeros(3, dtype=np.int64)
+    assert again.y.dtype == graph.y.dtype
+    assert same(*(replace(g, y=plain) for g in (again, graph)))
+    assert ("target" in np.load(tmp_path / "graph.npz")) == ("kind" in options)
+
+
+def test_npz_keeps_labels_on_edges(tmp_path):
+    graph = Graph.build([(0, 1), (1, 2)])
+    graph = replace(graph, target=OneClass(("a", "b"), on="edge"), y=np.array([1, -1]))
+    graph.to_npz(tmp_path / "graph.npz")
+    again = Graph.from_npz(tmp_path / "graph.npz")
+    assert again.target == graph.target and again.y.tolist() == [1, -1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"target": np.array("not JSON")},
+        {"target": np.array("[1]")},
+        {"target": np.array('{"kind": "colour"}')},
+        {"target": np.array('{"kind": "tags", "colour": 1}')},
+        {"target": np.array('{"kind": "tags", "tags": ["u"]}')},
+        {"y": np.zeros((2, 2))},
+        {"edge_attr": np.zeros((5, 1))},
+        {"x": np.eye(3), "feature_names": np.array(["a"])},
+    ],
+)
+def test_npz_whose_parts_do_not_fit_together_is_refused(tmp_path, change):
+    path = tmp_path / "graph.npz"
+    Graph.build([(0, 1), (1, 2)], y=[{"u", "v"}, None, ()], kind="tags").to_npz(path)
+    parts = dict(np.load(path)) | change
+    np.savez(path, **parts)
+    with pytest.raises(InputError, match=r"graph\.npz"):
+        Graph.from_npz(path)

@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +56,8 @@ def test_ids_masks_and_nothing():
         pd.Series(["q", "r"]),
         expected,
         np.array(expected),
+        torch.tensor(expected),
+        pd.Series(expected),
     ):
         train, held_back = split_known(graph, validation, 0)
         assert held_back.tolist() == expected and train.tolist() == [True, False, False, False]
@@ -90,6 +93,47 @@ def test_what_cannot_be_a_validation_set_is_refused(validation, message):
     graph = path_graph(["a", "b", "a", None], ids=["p", "q", "r", "s"])
     with pytest.raises(InputError, match=message):
         split_known(graph, validation, 0)
+
+
+@pytest.mark.parametrize("wrap", [np.array, torch.tensor, list, pd.Series], ids=["array", "tensor", "list", "series"])
+def test_zeros_and_ones_are_refused_with_the_two_things_they_could_mean(wrap):
+    graph = path_graph(["a", "b", "a", "b"])
+    with pytest.raises(
+        InputError, match=r"if it is a mask, .*astype\(bool\).*names the nodes 0 and 1, .* distinct ids"
+    ):
+        split_known(graph, wrap([0, 1, 1, 0]), 0)
+
+
+def test_zero_and_one_are_ids_in_a_list_but_not_in_an_array_as_long_as_the_graph():
+    graph = Graph.build([(0, 1)], ids=[0, 1], y=["a", "b"])
+    assert split_known(graph, [1], 0)[1].tolist() == [False, True]
+    with pytest.raises(InputError, match="holds 0 and 1 alone"):
+        split_known(graph, np.array([0, 1]), 0)
+    assert split_known(path_graph(["a", "b", "a"]), np.array([0, 1]), 0)[1].tolist() == [True, True, False]
+
+
+def test_a_node_listed_twice_is_refused():
+    with pytest.raises(InputError, match="validation lists node 2 3 times; list every id once"):
+        split_known(path_graph(["a", "b", "a"]), [0, 2, 2, 2], 0)
+
+
+@pytest.mark.parametrize("validation", [object(), pd.DataFrame({"a": [1]}), np.array([[0, 1], [1, 2]])])
+def test_a_wrong_type_is_refused(validation):
+    with pytest.raises(InputError):
+        split_known(path_graph(["a", "b", "a"]), validation, 0)
+
+
+def test_a_share_in_a_tensor_or_array_is_a_share():
+    graph = path_graph(["a", "b"] * 5)
+    for share in (torch.tensor(0.5), np.array(0.5), np.float32(0.5)):
+        assert (split_known(graph, share, 3)[1] == split_known(graph, 0.5, 3)[1]).all()
+
+
+@pytest.mark.parametrize("target, y", [("tags", [{"a"}, {"b"}, None, {"a", "b"}, ()]), ("value", [1, 2, None, 3, 4])])
+def test_a_share_of_tags_or_numbers_is_drawn_from_the_known_ones(target, y):
+    graph = path_graph(y, kind=target)
+    train, held_back = split_known(graph, 0.5, 0)
+    assert train.sum() == held_back.sum() == 2 and ((train | held_back) == graph.known).all()
 
 
 def test_labels_too_few_to_share_are_refused():

@@ -24,11 +24,13 @@ from scipy.sparse.csgraph import connected_components
 from dpmsnc.data.grids import grid_localized, grid_scattered
 from dpmsnc.data.task import Task
 from dpmsnc.errors import InputError
+from dpmsnc.files import pack_arrays, read_arrays, write_whole
 from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.graph.masks import MASKS
+from dpmsnc.graph.npz import npz_parts
 
 Mask = NDArray[np.bool_]
 Split = tuple[Mask, Mask, Mask]
-MASKS = ("train_mask", "val_mask", "test_mask")
 # above this share of non-zero entries a sparse matrix is neither smaller nor faster
 DENSE_ABOVE = 0.5
 
@@ -134,9 +136,8 @@ def load(
         if not download or BENCHMARKS[name].source is None:
             raise InputError(_how_to_get(name, path))
         _download(BENCHMARKS[name], path)
-    graph = Graph.from_npz(path)
-    with np.load(path, allow_pickle=False) as arrays:
-        masks = {key: arrays[key] for key in MASKS if key in arrays}
+    graph = Graph.from_npz(path, all_labels=True)
+    masks, _ = read_arrays(path, MASKS)
     if largest_component:
         graph, masks = _largest_component(graph, masks)
     return Task.hiding(name, graph, *BENCHMARKS[name].split(graph.y, masks, seed))
@@ -149,7 +150,7 @@ def split_version(name: str) -> int:
 
 def save_pyg(data: Any, path: Path, featureless_is_unlabelled: bool = False) -> None:
     """Write a PyG `Data` with its masks (N, or N x S for S splits) as an .npz that `load` reads."""
-    graph = Graph.from_pyg(data)
+    graph = Graph.from_pyg(data, all_labels=True)
     y, x = graph.y, graph.x
     if x is not None:
         if featureless_is_unlabelled:
@@ -157,14 +158,7 @@ def save_pyg(data: Any, path: Path, featureless_is_unlabelled: bool = False) -> 
         sparse = sp.csr_array(x)
         x = sparse if sparse.nnz < DENSE_ABOVE * np.prod(x.shape) else x
     masks = {key: np.atleast_2d(data[key].numpy().T) for key in MASKS if key in data}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # under another name until it is whole, so that an interrupted download is not taken for the data set
-    scratch = path.with_name(f"unfinished-{path.name}")
-    replace(graph, x=x, y=y).to_npz(scratch)
-    with np.load(scratch, allow_pickle=False) as arrays:
-        everything: dict[str, Any] = {**arrays, **masks}
-    np.savez_compressed(scratch, **everything)
-    scratch.replace(path)
+    write_whole(path, pack_arrays(npz_parts(replace(graph, x=x, y=y)) | masks))
 
 
 def data_folder(root: str | os.PathLike[str] | None = None) -> Path:
@@ -202,5 +196,6 @@ def _largest_component(graph: Graph, masks: dict[str, Mask]) -> tuple[Graph, dic
         x=None if graph.x is None else graph.x[kept],
         y=graph.y[kept],
         ids=graph.ids[kept],
+        edge_attr=None if graph.edge_attr is None else graph.edge_attr[inside],
     )
     return part, {key: mask[:, kept] for key, mask in masks.items()}

@@ -6,13 +6,14 @@ mistake in a method can reach them; they are only in `task.truth`, which the sco
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmsnc.errors import InputError
-from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.graph import Graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,18 +30,20 @@ class Task:
     name: str
     graph: Graph
     """Its `y` holds the training and validation labels only."""
-    truth: NDArray[np.int64]
-    """Every label as an index into `graph.classes`; -1 where the data set has none."""
+    truth: NDArray[Any]
+    """Every label as `graph.target` has them: indices into the classes, 0/1 or numbers; unknown where there is none."""
     train: NDArray[np.bool_]
     validation: NDArray[np.bool_]
     test: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
+        hidden = ~(self.train | self.validation)
         overlap = self.train.astype(int) + self.validation + self.test
         if overlap.max(initial=0) > 1:
             raise InputError(f"{self.name}: {int((overlap > 1).sum())} nodes are in more than one of the three splits")
-        visible = np.where(self.train | self.validation, self.truth, UNKNOWN)
-        if not np.array_equal(self.graph.y, visible):
+        visible = self.truth.copy()
+        visible[hidden] = self.graph.target.unknown(int(hidden.sum()))
+        if not np.array_equal(self.graph.y, visible, equal_nan=self.truth.dtype.kind == "f"):
             raise InputError(f"{self.name}: the graph must show the training and validation labels and no others")
 
     @classmethod
@@ -57,9 +60,7 @@ class Task:
         Nodes for which the data set itself has no label are taken out of all three splits.
         """
         train, validation, test = (mask & graph.known for mask in (train, validation, test))
-        # a copy has an empty cache; with one shared, what is cached would hold the fully labelled graph
-        visible = replace(graph, y=np.where(train | validation, graph.y, UNKNOWN))
-        return cls(name, visible, graph.y, train, validation, test)
+        return cls(name, graph.hide(~(train | validation)), graph.y, train, validation, test)
 
     @property
     def num_classes(self) -> int:

@@ -1,4 +1,4 @@
-"""Graphs: nodes, edges, features and known labels; reading, cleaning, splitting and describing them."""
+"""Graphs: nodes, edges, features and known labels; reading, cleaning, batching, splitting and describing them."""
 
 from dpmsnc.graph.graph import UNKNOWN, Graph
 

@@ -75,6 +75,23 @@ class Features:
                 f"the graph has {graph.num_features} features a node, the fitted one {self.num_features}; give the same"
             )
 
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[np.float64]]]:
+        """All of it as JSON values and arrays, which `from_state` reads."""
+        names = None if self.names is None else list(self.names)
+        values = {"scaling": self.scaling, "num_features": self.num_features, "names": names}
+        if self.mean is None or self.std is None:
+            return values, {}
+        # 0 stands for an infinite deviation, since infinity in a file is taken for damage
+        return values, {"mean": self.mean, "std": np.where(np.isinf(self.std), 0, self.std)}
+
+    @classmethod
+    def from_state(cls, values: dict[str, Any], arrays: dict[str, NDArray[np.float64]]) -> Features:
+        """What `state` gave."""
+        names = None if values["names"] is None else tuple(values["names"])
+        mean, std = arrays.get("mean"), arrays.get("std")
+        std = None if std is None else np.where(std == 0, np.inf, std)
+        return cls(values["scaling"], values["num_features"], names, mean, std)
+
     @cached_property
     def key(self) -> str:
         """Names the scaling among others on one graph."""

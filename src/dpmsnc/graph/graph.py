@@ -1,16 +1,15 @@
-"""A graph with partly known node labels.
+"""A graph with partly known labels.
 
-`Graph` holds nodes, undirected edges, features, classes and known labels, and nothing about models. Labels are integers
+`Graph` holds nodes, edges, features, known labels and what a label is, and nothing about models. A class is an integer
 into `classes`, with -1 (`UNKNOWN`) where no label is known: no masks are needed to say which nodes are labelled.
-Reading what users bring is the work of `dpmsnc.graph.readers`, checking it that of `dpmsnc.graph.clean`; the
-constructors here only name them.
+Reading what users bring is the work of `dpmsnc.graph.readers` (tables and files) and `dpmsnc.graph.objects` (other
+libraries), checking it that of `dpmsnc.graph.clean`; the constructors here only name them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +27,12 @@ if TYPE_CHECKING:
 UNKNOWN = -1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Graph:
-    """Nodes, undirected edges, features and partly known labels.
+    """Nodes, edges, features and partly known labels.
 
-    Build one with `Graph.build` (arrays) or with the readers of `dpmsnc.graph.readers` behind `Graph.from_tables`,
-    `Graph.from_networkx`, `Graph.from_pyg`, `Graph.from_scipy` and `Graph.from_npz`.
+    Build one with `Graph.build` (arrays), `Graph.from_tables`, `Graph.from_networkx`, `Graph.from_pyg`,
+    `Graph.from_scipy` or `Graph.from_npz`. Networks ignore directions unless their documentation says otherwise.
 
     Example:
         >>> graph = Graph.build([(0, 1), (1, 2)], num_nodes=3, y=["red", None, "blue"])
@@ -43,7 +42,7 @@ class Graph:
 
     num_nodes: int
     edge_index: NDArray[np.int64]
-    """2 x E, every undirected edge once (i < j), without self-loops or duplicates."""
+    """2 x E, every edge once, without self-loops: i < j if undirected, from i to j in any order if directed."""
     x: sp.csr_array | NDArray[np.float32] | None
     """Node features N x F, sparse or dense; None where the graph has none."""
     y: NDArray[Any]
@@ -72,7 +71,10 @@ class Graph:
         y: Any = None,
         classes: Sequence[Any] | None = None,
         ids: Sequence[Any] | NDArray[Any] | None = None,
-        target: str = "class",
+        kind: str = "class",
+        edge_attr: Any = None,
+        feature_names: Sequence[str] | None = None,
+        directed: bool = False,
     ) -> Graph:
         """A graph from arrays or plain Python sequences.
 
@@ -88,21 +90,31 @@ class Graph:
                 `classes` when no class is an integer.
             ids: The name of each node, in the order of the rows of `x` and `y`. By default 0..N-1, or, where edges
                 name nodes by something else, those names in order of appearance.
-            target: What a label is: one "class", several "tags" or a real "value".
+            kind: What a label is: one "class", several "tags" or a real "value".
+            edge_attr: Edge features E x D in the order of `edges`, or one number per edge. Where an edge is listed
+                several times, in whichever direction if it is undirected, the first row counts.
+            feature_names: Names of the columns of `x`; a DataFrame has its own.
+            directed: Whether an edge leads from its first node to its second alone.
 
         Example:
             >>> Graph.build([("a", "b"), ("b", "a"), ("b", "b")]).notes
             ('1 self-loop removed',)
         """
         from dpmsnc.graph import clean
-        from dpmsnc.targets import TARGETS
+        from dpmsnc.graph import edges as edge
 
-        sources, targets = clean.endpoints(edges)
-        names = clean.node_ids(ids, num_nodes, x, y, sources, targets)
-        edge_index, notes = clean.simple_edges(clean.edge_positions(sources, targets, names), len(names))
-        kind, labels = TARGETS.find(target).from_values([None] * len(names) if y is None else y, len(names), classes)
-        graph = cls(len(names), edge_index, clean.clean_features(x, names), labels, kind, names)
-        return replace(graph, notes=(*notes, *clean.connectivity_notes(graph)))
+        for name, value in {"x": x, "y": y, "ids": ids, "classes": classes}.items():
+            clean.check_sequence(value, name)
+        sources, targets = edge.endpoints(edges)
+        names = edge.node_ids(ids, num_nodes, x, y, sources, targets)
+        positions = edge.edge_positions(sources, targets, names)
+        edge_features = edge.clean_edge_features(edge_attr, len(sources))
+        edge_index, edge_features, notes = edge.simple_edges(positions, len(names), edge_features, directed)
+        target, labels = clean.labels_of(kind, y, len(names), classes)
+        features = clean.clean_features(x, names)
+        columns = clean.clean_feature_names(getattr(x, "columns", feature_names), features)
+        graph = cls(len(names), edge_index, features, labels, target, names, (), columns, edge_features, bool(directed))
+        return replace(graph, notes=(*notes, *edge.connectivity_notes(graph)))
 
     @classmethod
     def from_tables(
@@ -111,10 +123,13 @@ class Graph:
         nodes: Any = None,
         *,
         id: str | None = None,
-        label: str | None = None,
+        label: str | Sequence[str] | None = None,
         source: str | None = None,
         target: str | None = None,
         features: Sequence[str] | None = None,
+        edge_features: Sequence[str] = (),
+        directed: bool = False,
+        kind: str = "class",
     ) -> Graph:
         """A graph from an edge table and a node table: CSV, TSV or Parquet files, or pandas DataFrames.
 
@@ -122,36 +137,70 @@ class Graph:
             edges: One row per edge; its ends are the columns `source` and `target`, by default the first two.
             nodes: One row per node, in any order. None: the nodes are those the edges mention.
             id: Column of `nodes` with the node ids, by default the first. Text files keep ids as written ("007").
-            label: Column of `nodes` with the class names, blank where unknown. None: every label is unknown.
+            label: Column of `nodes` with the labels, blank where unknown; for tags also several columns of 0 and 1,
+                one per tag. None: every label is unknown.
             source: Column of `edges`.
             target: Column of `edges`.
             features: Numeric columns of `nodes`; by default every numeric column left over.
+            edge_features: Numeric columns of `edges`; by default none.
+            directed: Whether an edge leads from `source` to `target` alone.
+            kind: What a label is, as in `build`.
         """
         from dpmsnc.graph import readers
 
-        return readers.read_tables(edges, nodes, id=id, label=label, source=source, target=target, features=features)
+        columns: dict[str, Any] = {"id": id, "label": label, "source": source, "target": target, "features": features}
+        return readers.read_tables(edges, nodes, **columns, edge_features=edge_features, directed=directed, kind=kind)
 
     @classmethod
     def from_networkx(
-        cls, graph: Any, label: str | None = "label", features: str | Sequence[str] | None = None
+        cls,
+        graph: Any,
+        label: str | None = "label",
+        features: str | Sequence[str] | None = None,
+        *,
+        edge_features: str | Sequence[str] | None = None,
+        directed: bool = False,
+        kind: str = "class",
     ) -> Graph:
         """A graph from NetworkX; nodes that lack the attribute `label` are unlabelled.
 
         Args:
-            graph: Any NetworkX graph; directions, parallel edges and weights are ignored.
-            label: Node attribute that holds the class, or None.
+            graph: Any NetworkX graph; of parallel edges the first counts.
+            label: Node attribute that holds the label; None for a graph without labels.
             features: One or several node attributes, each a number or a vector; None for no features.
+            edge_features: One or several edge attributes likewise.
+            directed: Whether to keep directions; an undirected edge then becomes two.
+            kind: What a label is, as in `build`.
         """
-        from dpmsnc.graph import readers
+        from dpmsnc.graph import objects
 
-        return readers.read_networkx(graph, label, features)
+        return objects.read_networkx(graph, label, features, edge_features, directed, kind)
 
     @classmethod
-    def from_pyg(cls, data: Any) -> Graph:
-        """A graph from a PyTorch Geometric `Data` with `edge_index`, `x` and `y` (-1 or NaN where unknown)."""
-        from dpmsnc.graph import readers
+    def from_pyg(
+        cls,
+        data: Any,
+        *,
+        all_labels: bool = False,
+        split: int | None = None,
+        directed: bool = False,
+        kind: str = "class",
+    ) -> Graph:
+        """A graph from a PyTorch Geometric `Data`: `edge_index`, `x`, `edge_attr`, and `y` (-1 or NaN where unknown).
 
-        return readers.read_pyg(data)
+        Where there are masks, labels outside of `train_mask` and `val_mask` are hidden, so that none that a model is
+        tested on is known to it. To choose weights on the validation nodes: `fit(graph, validation=data.val_mask)`.
+
+        Args:
+            data: The data, for example `dataset[0]`.
+            all_labels: Whether to keep every label whatever the masks say.
+            split: Which column to use of masks that are N x S.
+            directed: Whether to keep directions.
+            kind: What a label is, as in `build`.
+        """
+        from dpmsnc.graph import objects
+
+        return objects.read_pyg(data, all_labels, split, directed, kind)
 
     @classmethod
     def from_scipy(
@@ -162,24 +211,29 @@ class Graph:
         *,
         classes: Sequence[Any] | None = None,
         ids: Sequence[Any] | NDArray[Any] | None = None,
+        directed: bool = False,
+        kind: str = "class",
     ) -> Graph:
-        """A graph from an N x N adjacency matrix whose non-zero entries are edges; the rest as in `build`."""
-        from dpmsnc.graph import readers
+        """A graph from an N x N matrix whose entry (i, j), if not 0, is an edge from i to j; the rest as in `build`."""
+        from dpmsnc.graph import objects
 
-        return readers.read_scipy(adjacency, x, y, classes, ids)
+        return objects.read_scipy(adjacency, x, y, classes=classes, ids=ids, directed=directed, kind=kind)
 
     @classmethod
-    def from_npz(cls, path: str | PathLike[str]) -> Graph:
-        """A graph from an .npz file, written by `to_npz` or in the format of docs/data.md; never unpickles."""
-        from dpmsnc.graph import readers
+    def from_npz(cls, path: str | PathLike[str], *, all_labels: bool = False, split: int | None = None) -> Graph:
+        """A graph from an .npz file, written by `to_npz` or in the format of docs/data.md; never unpickles.
 
-        return readers.load_npz(path)
+        Masks in the file hide labels as in `from_pyg`; they are S x N here.
+        """
+        from dpmsnc.graph import npz
+
+        return npz.load_npz(path, all_labels, split)
 
     def to_npz(self, path: str | PathLike[str]) -> None:
         """Write the graph to an .npz file at exactly `path`, all or nothing; ids and classes must be plain values."""
-        from dpmsnc.graph import readers
+        from dpmsnc.graph import npz
 
-        readers.save_npz(self, path)
+        npz.save_npz(self, path)
 
     @property
     def num_edges(self) -> int:
@@ -203,19 +257,39 @@ class Graph:
         """Mask of the nodes whose label is known."""
         return self.target.known(self.y)
 
-    @cached_property
+    @property
     def adjacency(self) -> sp.csr_array:
-        """Symmetric 0/1 adjacency matrix without self-loops."""
-        import scipy.sparse as sp
+        """Symmetric 0/1 adjacency matrix without self-loops; directions are ignored."""
+        from dpmsnc.graph import edges
 
-        i, j = self.edge_index
-        ones = np.ones(2 * self.num_edges, dtype=np.float32)
-        coordinates = (np.concatenate([i, j]), np.concatenate([j, i]))
-        return sp.csr_array((ones, coordinates), shape=(self.num_nodes, self.num_nodes))
+        return self.cached("adjacency", lambda: edges.both_ways(self.edge_index, self.num_nodes))
+
+    @property
+    def directed_adjacency(self) -> sp.csr_array:
+        """0/1 matrix whose row j receives: entry (j, i) is 1 for every edge (i, j) of `edge_index`."""
+        from dpmsnc.graph import edges
+
+        return self.cached("directed_adjacency", lambda: edges.matrix(self.edge_index[::-1], self.num_nodes))
+
+    def undirected(self) -> Graph:
+        """The same graph with directions ignored; of two opposite edges the features of the first are kept."""
+        from dpmsnc.graph import edges
+
+        if not self.directed:
+            return self
+        if len(self.y) != self.num_nodes:
+            raise InputError("labels on directed edges do not say what the label of an undirected one is")
+        edge_index, edge_attr, notes = edges.simple_edges(self.edge_index, self.num_nodes, self.edge_attr)
+        graph = replace(self, edge_index=edge_index, edge_attr=edge_attr, directed=False)
+        return replace(graph, notes=(*self.notes, *notes))
+
+    def __repr__(self) -> str:
+        known = int(self.known.sum())
+        return f"Graph({self.num_nodes} nodes, {self.num_edges} edges, {self.num_features} features, {known} labels)"
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy in another process, or a deep one, makes its own operators."""
-        return {name: value for name, value in vars(self).items() if name != "adjacency"} | {"_cache": {}}
+        """A copy, in this process or another, makes its own operators."""
+        return vars(self) | {"_cache": {}}
 
     def cached(self, key: str, build: Callable[[], Any]) -> Any:
         """What `build()` returned the first time, for operators that are normalised once and used by many."""
@@ -223,13 +297,23 @@ class Graph:
             self._cache[key] = build()
         return self._cache[key]
 
-    def with_labels(self, y: NDArray[Any]) -> Graph:
-        """The same graph with other known labels, as `y` has them."""
-        if y.shape != self.y.shape:
+    def with_labels(self, y: NDArray[Any], target: Target | None = None) -> Graph:
+        """The same graph with other known labels, as `y` has them, and possibly another target."""
+        y = np.asarray(y) if target is not None else np.asarray(y, dtype=self.y.dtype)
+        if target is None and y.shape != self.y.shape:
             raise InputError(f"expected one label per node, {self.num_nodes} in all, got an array of shape {y.shape}")
-        labelled = replace(self, y=np.asarray(y, dtype=self.y.dtype))
+        labelled = replace(self, y=y, target=target or self.target)
         object.__setattr__(labelled, "_cache", self._cache)  # shared: nothing in it depends on labels
         return labelled
+
+    def hide(self, nodes: NDArray[np.bool_]) -> Graph:
+        """The same graph where the labels under a mask are unknown; numbers are scaled by those that are left."""
+        from dpmsnc.graph import clean
+
+        y = self.y.copy()
+        y[nodes] = self.target.unknown(int(nodes.sum()))
+        target = self.target if self.target.names else clean.refitted(self.target, self.decode(y), len(y))[0]
+        return replace(self, y=y, target=target)
 
     def index(self, ids: Iterable[Any]) -> NDArray[np.int64]:
         """Positions of the nodes called `ids`.
@@ -239,9 +323,9 @@ class Graph:
             [2, 0]
         """
         positions = self.cached("positions", lambda: {name: k for k, name in enumerate(self.ids.tolist())})
-        wanted = [ids] if isinstance(ids, str) else list(ids)
+        wanted = [ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
         for name in wanted:
-            if name not in positions:
+            if not isinstance(name, Hashable) or name not in positions:
                 as_text = f" (ids here are text: did you mean {str(name)!r}?)" if str(name) in positions else ""
                 raise InputError(f"the graph has no node {name!r}{as_text}; its ids are listed in graph.ids")
         return np.array([positions[name] for name in wanted], dtype=np.int64)
@@ -265,6 +349,11 @@ class Graph:
             >>> graph.reveal({"c": "red"}).y.tolist()
             [1, 0, 1]
         """
+        from dpmsnc.graph.clean import check_sequence
+
+        check_sequence(known, "known")
+        if known is None or isinstance(known, Graph):
+            raise InputError("known is a mapping from node ids to labels, or one label per node, not a graph or None")
         y = self.y.copy()
         if hasattr(known, "items"):
             pairs = list(known.items())
@@ -273,7 +362,8 @@ class Graph:
                 raise InputError("a node is listed twice in the labels to reveal; keep one row per node id")
             labels = self.encode([label for _, label in pairs])
         else:
-            positions, labels = np.arange(self.num_nodes), self.encode(known)
+            values = known if hasattr(known, "shape") else list(known)
+            positions, labels = np.arange(self.num_nodes), self.encode(values)
             if len(labels) != self.num_nodes:
                 raise InputError(
                     f"expected one label per node, {self.num_nodes} in all, got {len(labels)}; "
@@ -301,11 +391,6 @@ class Graph:
     @property
     def connectivity(self) -> tuple[int, int]:
         """Number of connected components, and how many of them are single nodes without an edge."""
+        from dpmsnc.graph import edges
 
-        def count() -> tuple[int, int]:
-            from scipy.sparse.csgraph import connected_components
-
-            components = connected_components(self.adjacency, directed=False, return_labels=False)
-            return int(components), int((np.diff(self.adjacency.indptr) == 0).sum())
-
-        return self.cached("connectivity", count)
+        return self.cached("connectivity", lambda: edges.components(self.adjacency))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from dpmsnc.graph.graph import UNKNOWN, Graph
 
@@ -21,6 +22,8 @@ class Summary:
     feature_density: float
     """Share of the features that are not zero."""
     class_counts: dict[Any, int]
+    """How often each class or tag is known."""
+    num_known: int
     num_unknown: int
     homophily: float | None
     """Share of edges that join equal labels, among edges with both labels known; None where there are none."""
@@ -29,6 +32,7 @@ class Summary:
     num_isolated: int
     memory_mb: float
     notes: tuple[str, ...] = ()
+    directed: bool = False
 
     def __str__(self) -> str:
         features = f"{self.num_features:,} ({self.feature_density:.1%} non-zero)" if self.num_features else "none"
@@ -38,9 +42,9 @@ class Summary:
             homophily = f"{self.homophily:.2f} over {self.num_labelled_edges:,} edges with both labels known"
         rows = {
             "nodes": f"{self.num_nodes:,}",
-            "edges": f"{self.num_edges:,}",
+            "edges": f"{self.num_edges:,}{' directed' if self.directed else ''}",
             "features": features,
-            "labels": f"{self.num_nodes - self.num_unknown:,} known, {self.num_unknown:,} unknown",
+            "labels": f"{self.num_known:,} known, {self.num_unknown:,} unknown",
             "classes": ", ".join(f"{name} ({count:,})" for name, count in self.class_counts.items()) or "none",
             "homophily": homophily,
             "components": f"{self.num_components:,} ({self.num_isolated:,} isolated nodes)",
@@ -57,7 +61,7 @@ def summarise(graph: Graph, hidden_channels: int, num_layers: int, draws: int) -
     dropout masks and scratch of each layer) plus the bytes of the features.
     """
     components, isolated = graph.connectivity
-    labelled = graph.y[graph.edge_index]
+    labelled = _node_classes(graph)[graph.edge_index]
     both_known = (labelled != UNKNOWN).all(axis=0)
     x: Any = graph.x
     filled = 0 if x is None else x.nnz if sp.issparse(x) else np.count_nonzero(x)
@@ -66,7 +70,8 @@ def summarise(graph: Graph, hidden_channels: int, num_layers: int, draws: int) -
         num_edges=graph.num_edges,
         num_features=graph.num_features,
         feature_density=filled / max(1, graph.num_nodes * graph.num_features),
-        class_counts={name: int((graph.y == k).sum()) for k, name in enumerate(graph.classes)},
+        class_counts={name: int(_has(graph.y, k).sum()) for k, name in enumerate(graph.classes)},
+        num_known=int(graph.known.sum()),
         num_unknown=int((~graph.known).sum()),
         homophily=float((labelled[0] == labelled[1])[both_known].mean()) if both_known.any() else None,
         num_labelled_edges=int(both_known.sum()),
@@ -74,7 +79,19 @@ def summarise(graph: Graph, hidden_channels: int, num_layers: int, draws: int) -
         num_isolated=isolated,
         memory_mb=(24 * graph.num_nodes * draws * hidden_channels * num_layers + _num_bytes(x)) / 1e6,
         notes=graph.notes,
+        directed=graph.directed,
     )
+
+
+def _has(y: NDArray[Any], k: int) -> NDArray[np.bool_]:
+    """Which labels are or include class k."""
+    return y == k if y.ndim == 1 else y[:, k] == 1
+
+
+def _node_classes(graph: Graph) -> NDArray[Any]:
+    """The class of every node, unknown where labels are something else than classes of nodes."""
+    one_class = graph.y.ndim == 1 and graph.classes and getattr(graph.target, "on", "node") == "node"
+    return graph.y if one_class else np.full(graph.num_nodes, UNKNOWN)
 
 
 def _num_bytes(x: Any) -> int:

@@ -1,0 +1,155 @@
+"""A `Graph` in an .npz file, in the format of docs/data.md. Nothing is unpickled, and only known keys are read."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from dpmsnc.errors import InputError
+from dpmsnc.files import LARGEST_GROWTH, pack_arrays, parse_json, read_arrays, write_whole
+from dpmsnc.graph.clean import Array, plain_array, to_list
+from dpmsnc.graph.graph import UNKNOWN, Graph
+from dpmsnc.graph.masks import MASKS, hide_by_masks
+
+if TYPE_CHECKING:
+    from dpmsnc.targets import Target
+
+FEATURES = ("x", "x_data", "x_indices", "x_indptr", "x_shape", "feature_names")
+LABELS = ("y", "y_multi", "classes", "target")
+KEYS = ("edge_index", "edge_attr", "directed", "ids", *FEATURES, *LABELS, *MASKS)
+"""The arrays that are read from an .npz file."""
+FEW = 10**6
+"""So many nodes or feature columns are always believed, even where nothing in a file is said of them."""
+
+
+def load_npz(path: str | os.PathLike[str], all_labels: bool = False, split: int | None = None) -> Graph:
+    """`Graph.from_npz`."""
+    advice = "pass an .npz file as described in docs/data.md"
+    parts, _ = read_arrays(path, KEYS)
+    if "edge_index" not in parts:
+        raise InputError(f"{path} has no edge_index; {advice}")
+    try:
+        graph = _graph(parts)
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{path} does not hold a graph ({error}); {advice}") from error
+    return hide_by_masks(graph, {name: parts[name].T for name in MASKS if name in parts}, split, all_labels)
+
+
+def save_npz(graph: Graph, path: str | os.PathLike[str]) -> None:
+    """`Graph.to_npz`."""
+    write_whole(Path(path), pack_arrays(npz_parts(graph)))
+
+
+def npz_parts(graph: Graph) -> dict[str, Any]:
+    """The arrays of the .npz file of a graph."""
+    parts: dict[str, Any] = {"edge_index": graph.edge_index, "y": graph.y} | storable_names(graph)
+    if sp.issparse(graph.x):
+        parts |= {f"x_{name}": getattr(graph.x, name) for name in ("indptr", "indices", "data", "shape")}
+    elif graph.x is not None:
+        parts["x"] = graph.x
+    if graph.edge_attr is not None:
+        parts["edge_attr"] = graph.edge_attr
+    return parts | ({"directed": True} if graph.directed else {})
+
+
+def storable_names(graph: Graph) -> dict[str, Array]:
+    """Names and what a label is, as arrays that need no pickles, or an `InputError`; worth asking before long work."""
+    from dpmsnc.targets import OneClass
+
+    parts = {"ids": _storable(graph.ids, "node ids"), "classes": _storable(graph.classes, "classes")}
+    if graph.target != OneClass(graph.classes):
+        parts["target"] = np.array(json.dumps(graph.target.describe()))
+    if graph.feature_names is not None:
+        parts["feature_names"] = _storable(graph.feature_names, "feature names")
+    return parts
+
+
+def _graph(parts: dict[str, Array]) -> Graph:
+    target = _target(parts["target"]) if "target" in parts else None
+    edges, x, ids = parts["edge_index"], _features(parts), parts.get("ids")
+    names = parts.get("feature_names")
+    y, classes, kind = (None, None, "class") if target is not None else _labels(parts)
+    if edges.size and edges.dtype.kind in "iuf" and x is None and y is None and ids is None:
+        _check_backed(edges.max(), edges.size, "nodes")
+    graph = Graph.build(
+        edges if ids is None else _pick(ids, edges),
+        x=x,
+        y=y,
+        ids=ids,
+        classes=classes,
+        kind=kind,
+        edge_attr=parts.get("edge_attr"),
+        feature_names=None if names is None else names.tolist(),
+        directed=bool(parts.get("directed", False)),
+    )
+    return graph if target is None else _with_target(graph, target, parts["y"])
+
+
+def _features(parts: dict[str, Array]) -> Any:
+    if "x_indptr" not in parts:
+        return parts.get("x")
+    rows, columns = parts["x_shape"].tolist()
+    _check_backed(columns, parts["x_indices"].size, "feature columns")
+    return sp.csr_array((parts["x_data"], parts["x_indices"], parts["x_indptr"]), shape=(rows, columns))
+
+
+def _labels(parts: dict[str, Array]) -> tuple[Any, list[Any] | None, str]:
+    """Labels by name, the classes, and the kind of target, where a file does not describe one."""
+    y: Any = parts.get("y")
+    if y is None and "y_multi" in parts:
+        return parts["y_multi"], None, "tags"
+    if "classes" not in parts:
+        return y, None, "class"
+    names = parts["classes"].tolist()
+    if y is None:
+        return None, names, "class"
+    if (outside := np.flatnonzero((y != UNKNOWN) & ((y < 0) | (y >= len(names))))).size:
+        raise ValueError(f"label {y[outside[0]]} of node {outside[0]} is not one of {len(names)} classes")
+    # One None at the end stands for the unknown, which are counted as one class more.
+    return _pick([*names, None], np.where(y == UNKNOWN, len(names), y)), names, "class"
+
+
+def _target(text: Array) -> Target:
+    """The target that JSON text in a file describes."""
+    from dpmsnc.targets import target_from
+
+    description = parse_json(str(text))
+    if not isinstance(description, dict):
+        raise ValueError(f"{description!r} does not say what a label is")
+    return target_from(description)
+
+
+def _with_target(graph: Graph, target: Target, labels: Array) -> Graph:
+    """The graph with labels of that target, which must be well formed."""
+    num_rows = graph.num_edges if getattr(target, "on", "node") == "edge" else graph.num_nodes
+    if labels.shape != target.unknown(num_rows).shape:
+        raise ValueError(f"labels of shape {labels.shape} for {num_rows} rows")
+    return replace(graph, target=target, y=target.encode(target.decode(labels)))
+
+
+def _check_backed(count: int, entries: int, what: str) -> None:
+    """Refuse a number that would have us allocate far more than a file holds."""
+    if count > max(FEW, LARGEST_GROWTH * entries):
+        raise ValueError(f"{count:,} {what}, but only {entries:,} entries")
+
+
+def _pick(names: Any, positions: Array) -> Array:
+    """`names[positions]`, where a negative position is a mistake and does not count from the end."""
+    if positions.size and positions.min() < 0:
+        raise IndexError(f"position {positions.min()} is negative")
+    return plain_array(names)[positions]
+
+
+def _storable(values: Any, what: str) -> Array:
+    items = to_list(values)
+    plain = len({type(v) for v in items}) <= 1 and all(isinstance(v, (str, int, float)) for v in items)
+    # numpy would pickle numbers that are too large for it, and cut zeros off the end of text
+    if not plain or (array := np.array(items)).dtype == object or array.tolist() != items:
+        raise InputError(f"{what} must be all text or all numbers to be saved; rename them, for example with str()")
+    return array
