@@ -8,7 +8,7 @@ from typing import Literal
 
 Work = Literal["train_step", "one_sample", "five_samples", "few_step"]
 
-BACKBONES = {"gcn": "gcn-improved", "gat": "gat", "gcnii": "gcnii-timeless"}
+BACKBONES = {"gcn": "gcn(improved=True)", "gat": "gat", "gcnii": "gcnii(time=False)"}
 """The package's name of each backbone, in the variant that the authors use."""
 
 AUTHORS_CPU_S = {"cora/gcn/train_step": 0.52, "cora/gcn/one_sample": 2.9, "cora/gcn/five_samples": 15.0}
@@ -33,7 +33,7 @@ class Case:
 
     Example:
         >>> Case("cora/gcn-amortised/one_sample").backbone, Case("cora/gcn/few_step").amortised
-        ('gcn-improved', True)
+        ('gcn(improved=True)', True)
     """
 
     name: str

@@ -237,7 +237,7 @@ class GCNIIFloor(Floor):
         self.products.dense(self.rows(self.layers - 1), WIDTH, self.labels)
 
 
-FLOORS: dict[str, type[Floor]] = {"gcn-improved": Floor, "gat": GATFloor, "gcnii-timeless": GCNIIFloor}
+FLOORS: dict[str, type[Floor]] = {"gcn": Floor, "gat": GATFloor, "gcnii": GCNIIFloor}
 
 
 def train_step(problem: Problem) -> Callable[[], None]:
@@ -245,7 +245,7 @@ def train_step(problem: Problem) -> Callable[[], None]:
     parts = problem.denoiser().chunks(problem.graph.num_nodes, PAPER["training"].time_draws)
     products = Products()
     for index, part in enumerate(parts):
-        floor = FLOORS[problem.backbone](problem, part.stop - part.start)
+        floor = FLOORS[problem.network](problem, part.stop - part.start)
         floor.products = products
         if index == 0:
             floor.encode()
@@ -258,7 +258,7 @@ def train_step(problem: Problem) -> Callable[[], None]:
 
 def sample(problem: Problem) -> Callable[[], None]:
     """The products of one reverse process, ready to run."""
-    once, step = (FLOORS[problem.backbone](problem, problem.num_samples) for _ in range(2))
+    once, step = (FLOORS[problem.network](problem, problem.num_samples) for _ in range(2))
     once.encode()
     step.forward()
     if not problem.amortised:

@@ -70,7 +70,12 @@ class Problem:
 
     @property
     def num_layers(self) -> int:
-        return GCNII_LAYERS if self.backbone.startswith("gcnii") else PAPER["num_layers"]
+        return GCNII_LAYERS if self.network == "gcnii" else PAPER["num_layers"]
+
+    @property
+    def network(self) -> str:
+        """The name of the backbone, without its options."""
+        return self.backbone.partition("(")[0]
 
     def denoiser(self) -> Denoiser:
         """The package's network; the reference copies its weights.

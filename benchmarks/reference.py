@@ -33,7 +33,7 @@ class PlainNetwork(nn.Module):
     def __init__(self, problem: Problem) -> None:
         super().__init__()
         hidden, labels = PAPER["hidden_channels"], problem.label_channels
-        self.attends, self.dropout = problem.backbone == "gat", problem.dropout
+        self.attends, self.dropout = problem.network == "gat", problem.dropout
         self.convs = nn.ModuleList(self.layers(problem.graph.num_features, hidden, labels, problem.num_layers))
         self.time = nn.Sequential(nn.Linear(TIME_CHANNELS, TIME_CHANNELS), nn.ELU(), nn.Linear(TIME_CHANNELS, hidden))
         self.head = nn.Linear(hidden + labels, problem.num_classes)
@@ -96,7 +96,7 @@ class Reference:
         self.labelled = problem.train.nonzero().squeeze(1)
         one_hot = nn.functional.one_hot(problem.labels, problem.num_classes).to(problem.dtype)
         self.y = one_hot * problem.train.unsqueeze(1)
-        self.network = (PlainGCNII if problem.backbone.startswith("gcnii") else PlainNetwork)(problem)
+        self.network = (PlainGCNII if problem.network == "gcnii" else PlainNetwork)(problem)
         copy_weights(problem.denoiser(), self.network)
         options = PAPER["training"]
         self.adam = torch.optim.Adam(

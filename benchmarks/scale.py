@@ -24,6 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from dpmsnc.nn.process import keep_freed_memory
+
 RECORD = Path(__file__).with_name("scale.json")
 NUM_CLASSES, NUM_FEATURES, MEAN_DEGREE = 10, 64, 10
 HOMOPHILY = 0.8
@@ -92,6 +94,8 @@ def measure_size(num_nodes: int, threads: int, repeats: int) -> Entry:
     import torch
 
     from dpmsnc import Graph, NodeClassifier
+    from dpmsnc.estimators.base import only
+    from dpmsnc.graph.features import Features
     from dpmsnc.graph.split import split_known
 
     held = {"imported": resident_mb("VmRSS")}
@@ -102,8 +106,11 @@ def measure_size(num_nodes: int, threads: int, repeats: int) -> Entry:
     build_peak = resident_mb("VmHWM")
     del arguments
     held["loaded"] = resident_mb("VmRSS")
+    torch.set_num_threads(threads)
     clf = NodeClassifier(initialiser="uniform", threads=threads)
-    trainer = clf._trainer(graph, *split_known(graph, 0.2, seed=0), fit_initialiser=True)
+    clf.train_, clf.validation_ = split_known(graph, 0.2, seed=0)
+    clf._take(graph, Features.fit(graph, clf.scaling))
+    trainer = clf._trainer(graph, only(graph, clf.train_), only(graph, clf.validation_))
     source = trainer.source
     source.refresh(0)
     held["prepared"] = resident_mb("VmRSS")
@@ -201,7 +208,8 @@ def main(arguments: Iterable[str] | None = None) -> int:
     parser.add_argument("--worker", type=int, metavar="THREADS", help=argparse.SUPPRESS)
     options = parser.parse_args(None if arguments is None else list(arguments))
     if options.worker:
-        print(json.dumps(measure_size(options.sizes[0], options.worker, options.repeats)))
+        with keep_freed_memory():  # as the command line does
+            print(json.dumps(measure_size(options.sizes[0], options.worker, options.repeats)))
         return 0
     check = threads_check if options.threads_check else sizes_check
     record = json.loads(options.out.read_text()) if options.out.is_file() else {}

@@ -94,15 +94,15 @@ def reference(case: Case, repeats: int) -> dict[str, float]:
 
 def ours(case: Case, repeats: int) -> dict[str, float]:
     from benchmarks.ours import Ours
+    from dpmsnc.nn.process import keep_freed_memory
 
-    return measure(case, Ours(Problem.of(case)), repeats) | {"floor_cpu_s": floor(case, repeats)}
+    with keep_freed_memory():  # as the command line does
+        return measure(case, Ours(Problem.of(case)), repeats) | {"floor_cpu_s": floor(case, repeats)}
 
 
 def floor(case: Case, repeats: int) -> float:
     from benchmarks.floor import sample, train_step
-    from dpmsnc.nn.operator import keep_freed_memory
 
-    keep_freed_memory()
     run = (train_step if case.work == "train_step" else sample)(Problem.of(case))
     run()
     return cpu_s(run, repeats)

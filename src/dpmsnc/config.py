@@ -14,9 +14,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from dpmsnc.errors import InputError
 
-BackboneName = Literal[
-    "gcn", "gcn-improved", "gat", "gat-dropout", "gcnii", "gcnii-timeless", "sage", "sage-normalized", "gin"
-]
+BackboneSpec = str | Sequence[Any] | type[Any]
+"""A name, a name with options as in ("gcnii", {"time": False}), or a class; see `dpmsnc.nn.backbones.spec`."""
 HeadName = Literal["linear", "convolution"]
 ProcessName = Literal["gaussian", "blank"]
 ScalingName = Literal["unit", "rows", "binary", "raw"]
@@ -29,7 +28,21 @@ ParameterisationName = Literal["label", "epsilon"]
 UNLIMITED = ("clip",)
 """Numbers that may be infinite: gradients that are not clipped."""
 LARGEST_SEED = 2**64 - 1
-"""That torch takes."""
+"""Largest seed that torch.Generator accepts."""
+LIMITS = {
+    "hidden_channels": 2**16,
+    "num_layers": 1024,
+    "head_layers": 64,
+    "threads": 1024,
+    "num_samples": 10**6,
+    "num_steps": 10**5,
+    "steps": 10**9,
+    "time_draws": 2**16,
+    "buffer_size": 2**16,
+    "samples_per_refresh": 2**16,
+    "parts": 10**6,
+}
+"""Largest sizes that anybody could mean; a file with more is damaged or means harm."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +67,8 @@ class Guidance:
 class Sampling:
     """How labels are drawn from a trained model."""
 
-    method: Literal["ddim", "multistep", "ancestral"] = "multistep"
+    method: str = "multistep"
+    """The reverse step: "multistep", "ddim", "ancestral" (the paper's), or one that was registered in `STEPS`."""
     steps: int | None = 10
     """Network evaluations per run; None means all T steps of the schedule."""
     temperature: float = 0.0
@@ -69,7 +83,7 @@ class Sampling:
         check_choices(self)
         check_range(self, temperature=(0, inf))
         if self.steps is not None:
-            check_range(self, steps=(1, inf))
+            check_range(self, steps=(1, LIMITS["num_steps"]))
         if self.progressive != "auto":
             check_range(self, progressive=(0, 1))
 
@@ -126,7 +140,8 @@ class Training:
         check_choices(self)
         counts = ("steps", "time_draws", "buffer_size", "samples_per_refresh", "refresh_every", "evaluate_every")
         amounts = ("learning_rate", "weight_decay", "clip", "initialiser_refreshes", "temperature", "time_power")
-        check_range(self, **dict.fromkeys((*counts, "parts", "patience"), (1, inf)), **dict.fromkeys(amounts, (0, inf)))
+        check_range(self, **{name: (1, LIMITS.get(name, inf)) for name in (*counts, "parts", "patience")})
+        check_range(self, **dict.fromkeys(amounts, (0, inf)))
         check_range(self, averaging=(0, 1), hide_features=(0, 1))
         if self.unlabelled_weight != "confidence":
             check_range(self, unlabelled_weight=(0, inf))

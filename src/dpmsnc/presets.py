@@ -42,7 +42,7 @@ _TRAINING = Training(
     class_shares="as-validation",
 )
 _MODEL: dict[str, Any] = {
-    "backbone": "gcn-improved",
+    "backbone": "gcn(improved=True)",
     "hidden_channels": 64,
     "num_layers": 2,
     "dropout": 0.5,

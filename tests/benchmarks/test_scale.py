@@ -2,16 +2,12 @@
 
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dpmsnc.graph import Graph
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from benchmarks import scale
+from dpmsnc.graph import Graph
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peaks are read from /proc")
 

@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 import torch
 import torch_geometric.nn as pyg
@@ -5,16 +7,17 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from dpmsnc.errors import InputError
-from dpmsnc.nn.backbones import BACKBONES
+from dpmsnc.nn.backbones import BACKBONES, make_backbone
 from dpmsnc.nn.backbones.gat import GATConv
-from dpmsnc.nn.backbones.gcn import GCNConv, ImprovedGCNConv
+from dpmsnc.nn.backbones.gcn import GCNConv
 from dpmsnc.nn.backbones.gcnii import GCN2Conv
 from dpmsnc.nn.backbones.gin import GINConv
-from dpmsnc.nn.backbones.sage import NormalizedSAGEConv, SAGEConv
+from dpmsnc.nn.backbones.sage import SAGEConv
 from dpmsnc.nn.operator import GraphTensors, Operator
 from random_graphs import both_directions, random_graph
 
 IN, LABELS, OUT = 6, 3, 16
+VARIANTS = ["gcn(improved=True)", "gat(attention_dropout=True, heads=2)", "gcnii(time=False)", "sage(normalize=True)"]
 
 
 class WeightedGCNConv(pyg.GCNConv):
@@ -27,7 +30,7 @@ class WeightedGCNConv(pyg.GCNConv):
 PAIRS = {
     "gcn": (GCNConv, lambda i: pyg.GCNConv(i, OUT), lambda c: {"lin.weight": c.weight.T, "bias": c.bias}),
     "gcn-improved": (
-        ImprovedGCNConv,
+        partial(GCNConv, improved=True),
         lambda i: WeightedGCNConv(i, OUT, improved=True),
         lambda c: {"lin.weight": c.weight.T, "bias": c.bias},
     ),
@@ -42,7 +45,7 @@ PAIRS = {
         lambda c: {"lin_l.weight": c.weight[:, :OUT].T, "lin_r.weight": c.weight[:, OUT:].T, "lin_l.bias": c.bias},
     ),
     "sage-normalized": (
-        NormalizedSAGEConv,
+        partial(SAGEConv, normalize=True),
         lambda i: pyg.SAGEConv(i, OUT, normalize=True),
         lambda c: {"lin_l.weight": c.weight[:, :OUT].T, "lin_r.weight": c.weight[:, OUT:].T, "lin_l.bias": c.bias},
     ),
@@ -154,15 +157,15 @@ def test_gcnii_layer_equals_pyg(layer):
 
 @pytest.mark.parametrize("label_channels", [0, LABELS])
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("name", [*BACKBONES, *VARIANTS])
 def test_every_backbone(name, num_layers, label_channels, tmp_path):
     if name.startswith("gcnii") and num_layers == 1:
         with pytest.raises(InputError, match="at least 2"):
-            BACKBONES[name](IN, OUT, num_layers)
+            make_backbone(name, IN, OUT, num_layers)
         return
     tensors = GraphTensors.of(random_graph())
     torch.manual_seed(1)
-    backbone = BACKBONES[name](IN, OUT, num_layers, label_channels)
+    backbone = make_backbone(name, IN, OUT, num_layers, label_channels)
     labels, times = (torch.randn(20, 2, LABELS), torch.randn(2, OUT)) if label_channels else (None, None)
 
     def run(net, seed=None):
@@ -180,23 +183,23 @@ def test_every_backbone(name, num_layers, label_channels, tmp_path):
         assert parameter.grad is not None and parameter.grad.abs().sum() > 0, key
 
     save_file(backbone.state_dict(), tmp_path / "weights.safetensors")
-    other = BACKBONES[name](IN, OUT, num_layers, label_channels)
+    other = make_backbone(name, IN, OUT, num_layers, label_channels)
     other.load_state_dict(load_file(tmp_path / "weights.safetensors"))
     assert torch.equal(run(other), out)
 
 
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("name", [*BACKBONES, *VARIANTS])
 def test_time_reaches_every_backbone_but_the_timeless(name):
     tensors = GraphTensors.of(random_graph())
-    backbone = BACKBONES[name](IN, OUT, 2, LABELS)
+    backbone = make_backbone(name, IN, OUT, 2, LABELS)
     encoded, y = backbone.encode(tensors), torch.randn(20, 1, LABELS)
     early, late = (backbone(encoded, tensors, y, torch.full((1, OUT), value)) for value in (0.5, 1.0))
-    assert torch.equal(early, late) == (name == "gcnii-timeless")
+    assert torch.equal(early, late) == (name == "gcnii(time=False)")
 
 
 def test_time_enters_gcnii_once_however_deep_it_is():
     tensors, time = GraphTensors.of(random_graph()), torch.randn(1, OUT)
-    backbone = BACKBONES["gcnii"](IN, OUT, 8, LABELS)
+    backbone = make_backbone("gcnii", IN, OUT, 8, LABELS)
     encoded, y = backbone.encode(tensors), torch.randn(20, 1, LABELS)
     torch.testing.assert_close(backbone(encoded, tensors, y, time), backbone(encoded + time, tensors, y))
 
@@ -241,7 +244,7 @@ def test_dropped_attention_is_the_attention_on_average_and_whole_when_predicting
     assert ((drawn.mean(dim=0) - whole).abs() < 5 * error + 1e-6).all()
 
 
-def test_attention_is_dropped_in_every_layer_of_the_gat_that_is_called_so():
-    for name, rate in (("gat", 0.0), ("gat-dropout", 0.3)):
-        backbone = BACKBONES[name](IN, OUT, 3, LABELS, dropout=0.3)
+def test_attention_is_dropped_in_every_layer_at_the_rate_that_is_asked_for():
+    for name, rate in (("gat", 0.0), ("gat(attention_dropout=True)", 0.3), ("gat(attention_dropout=0.1)", 0.1)):
+        backbone = make_backbone(name, IN, OUT, 3, LABELS, dropout=0.3)
         assert [conv.dropout for conv in (*backbone.convs, backbone.last(OUT, 2))] == [rate] * 4

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from clusters import clusters
+from clusters import OWN, clusters
 from dpmsnc import InputError
 from dpmsnc.baselines import CLGNN, G3NN, GCNLPA, GNN, EntropySharpening
 from dpmsnc.data import grid_scattered
@@ -47,7 +47,7 @@ def test_baselines_drop_features_in_training_and_not_in_prediction(kind):
     task = clusters()
 
     def answer(**settings):
-        return kind(**SHORT[kind], **settings).fit(task.graph, validation=task.validation).predict_proba()
+        return kind(**SHORT[kind], **settings).fit(task.graph, validation=task.validation).predict_proba(**OWN)
 
     assert np.array_equal(answer(input_dropout=0.5), answer(input_dropout=0.5))
     assert not np.allclose(answer(input_dropout=0.5), answer())
@@ -59,4 +59,4 @@ def test_prediction_sees_all_features():
     task = clusters()
     model = GNN(epochs=1, lr=0.0, dropout=0.0).fit(task.graph, validation=task.validation)
     thinned = GNN(epochs=1, lr=0.0, dropout=0.0, input_dropout=0.5).fit(task.graph, validation=task.validation)
-    assert np.array_equal(model.predict_proba(), thinned.predict_proba())
+    assert np.array_equal(model.predict_proba(**OWN), thinned.predict_proba(**OWN))

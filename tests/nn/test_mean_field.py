@@ -2,6 +2,7 @@ import pytest
 import torch
 import torch_geometric.nn as pyg
 
+from clusters import OWN
 from dpmsnc.baselines import CLGNN, G3NN, GCNLPA, GMNN, GNN, EntropySharpening
 from dpmsnc.data.grids import grid_scattered
 from dpmsnc.errors import InputError
@@ -48,14 +49,14 @@ def test_a_head_that_is_a_convolution_makes_the_usual_network_of_two_layers(name
 def test_a_convolution_at_the_end_needs_another_before_it_and_some_backbones_have_none():
     with pytest.raises(InputError, match="num_layers=2"):
         MeanField("gcn", 4, CLASSES, num_layers=1, head="convolution")
-    for name in ("gcnii", "gcnii-timeless", "gin"):
+    for name in ("gcnii", "gcnii(time=False)", "gin"):
         with pytest.raises(InputError, match="linear"):
             MeanField(name, 4, CLASSES, num_layers=2, head="convolution")
 
 
 def test_logits_of_a_normalised_sage_are_not_normalised():
     graph = random_graph()
-    network = MeanField("sage-normalized", graph.x.shape[1], CLASSES, WIDTH, head="convolution")
+    network = MeanField(("sage", {"normalize": True}), graph.x.shape[1], CLASSES, WIDTH, head="convolution")
     network.head.weight.data *= 10
     assert network(GraphTensors.of(graph)).norm(dim=1).max() > 2
 
@@ -76,10 +77,9 @@ def test_labels_are_read_by_the_backbone_and_not_by_the_head():
 
 
 def test_both_networks_of_gmnn_end_alike_where_p_has_two_layers():
-    tensors = GraphTensors.of(random_graph())
     for sees, alike in (("neighbourhood", True), ("neighbours", False)):
-        q, p = GMNN(head="convolution", sees=sees)._networks(tensors, CLASSES)
-        assert isinstance(q.network.head, Conv) and isinstance(p.network.head, Conv) == alike
+        networks = GMNN(head="convolution", sees=sees)._build(6, CLASSES)
+        assert isinstance(networks["q"].head, Conv) and isinstance(networks["p"].head, Conv) == alike
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_both_networks_of_gmnn_end_alike_where_p_has_two_layers():
 def test_every_baseline_with_a_network_may_end_in_a_convolution(kind, options, backbone):
     task = grid_scattered(columns=20)
     found = {
-        head: kind(backbone=backbone, head=head, **options).fit(task.graph, task.validation).predict_proba()
+        head: kind(backbone=backbone, head=head, **options).fit(task.graph, task.validation).predict_proba(**OWN)
         for head in ("linear", "convolution")
     }
     assert abs(found["linear"] - found["convolution"]).max() > 1e-6
@@ -105,7 +105,7 @@ def test_every_baseline_with_a_network_may_end_in_a_convolution(kind, options, b
         kind(head="mean", **options).fit(task.graph, task.validation)
 
 
-@pytest.mark.parametrize("backbone", ["gat", "gat-dropout"])
+@pytest.mark.parametrize("backbone", ["gat", "gat(attention_dropout=True)"])
 def test_the_head_drops_attention_in_training_where_the_backbone_does(backbone):
     tensors, generator = GraphTensors.of(random_graph()), torch.Generator().manual_seed(0)
     network = MeanField(backbone, tensors.num_features, CLASSES, WIDTH, head="convolution")

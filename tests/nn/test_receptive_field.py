@@ -26,7 +26,7 @@ def labelled(graph, nodes, batch=1):
     return Known(mask, y * mask.unsqueeze(-1))
 
 
-def test_reach_holds_the_nodes_within_so_many_hops():
+def test_a_receptive_field_holds_the_nodes_within_so_many_hops():
     graph = random_graph()
     tensors = GraphTensors.of(graph)
     receptive_field = ReceptiveField(tensors, torch.arange(graph.num_nodes) == 3, num_layers=3)
@@ -48,7 +48,8 @@ def test_the_short_way_back_is_the_gradient(parameterisation, num_layers, chunk,
     torch.manual_seed(0)
     graph = random_graph()
     objective = Objective(Schedule(10), parameterisation)
-    denoiser = Denoiser("gcn-improved", graph.num_features, CLASSES, 8, num_layers).double().requires_grad_(False)
+    improved = ("gcn", {"improved": True})
+    denoiser = Denoiser(improved, graph.num_features, CLASSES, 8, num_layers).double().requires_grad_(False)
     tensors = GraphTensors.of(graph, dtype=torch.float64)
     known = labelled(graph, [0, 5])
     posterior = Posterior(denoiser, objective, tensors, known, Sampling())
@@ -64,7 +65,7 @@ def test_the_short_way_back_is_the_gradient(parameterisation, num_layers, chunk,
     torch.testing.assert_close(found, expected)
 
 
-@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat"])
+@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat", "gcn(input_layer=True, norm='batch', residual=True)"])
 def test_guided_steps_agree_whichever_way_the_gradient_comes(backbone):
     torch.manual_seed(0)
     graph = random_graph()

@@ -17,8 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dpmsnc.config import BackboneSpec
 from dpmsnc.diffusion.known import Known
-from dpmsnc.nn.backbones import BACKBONES
+from dpmsnc.nn.backbones import make_backbone
 from dpmsnc.nn.dropout import dropout
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.nn.products import project
@@ -47,7 +48,7 @@ class Denoiser(nn.Module):
 
     def __init__(
         self,
-        backbone: str,
+        backbone: BackboneSpec,
         in_channels: int,
         num_classes: int,
         hidden_channels: int = 64,
@@ -59,7 +60,7 @@ class Denoiser(nn.Module):
         super().__init__()
         self.shows_known, self.dropout, self.hidden_channels = shows_known, dropout, hidden_channels
         label_channels = num_classes + shows_known
-        self.backbone = BACKBONES[backbone](in_channels, hidden_channels, num_layers, label_channels, dropout)
+        self.backbone = make_backbone(backbone, in_channels, hidden_channels, num_layers, label_channels, dropout)
         self.time = nn.Sequential(
             nn.Linear(TIME_CHANNELS, TIME_CHANNELS), nn.ELU(), nn.Linear(TIME_CHANNELS, hidden_channels)
         )
@@ -90,7 +91,7 @@ class Denoiser(nn.Module):
         """The output (nodes, batch, classes) for noisy labels y_t of that shape at times t: one for all, one per batch
         entry (batch,) or one per node and batch entry (nodes, batch).
 
-        A generator turns dropout on and draws its masks. A recorder sees hidden fields, for `backward`.
+        A generator turns dropout on and draws its masks. A recorder keeps hidden fields, for `backward`.
         """
         chunks = self.chunks(*y_t.shape[:2])
         if len(chunks) == 1:

@@ -21,8 +21,8 @@ class InputDropout:
     """Features with some of their entries dropped and the rest rescaled, anew at every call.
 
     Example:
-        >>> thin = InputDropout(torch.ones(100, 5))
-        >>> thin(0.5, torch.Generator().manual_seed(0)).unique().tolist()
+        >>> dropped = InputDropout(torch.ones(100, 5))
+        >>> dropped(0.5, torch.Generator().manual_seed(0)).unique().tolist()
         [0.0, 2.0]
     """
 
@@ -41,16 +41,16 @@ class InputDropout:
 
 
 class GraphInputDropout(Generic[Tensors]):
-    """A graph with thinned features, anew at every call; one without features stays as it is."""
+    """A graph with dropout on its features, anew at every call; one without features stays as it is."""
 
     def __init__(self, graph: Tensors) -> None:
-        self.graph, self.thin = graph, None if graph.graph.x is None else InputDropout(graph.x)
+        self.graph, self.features = graph, None if graph.graph.x is None else InputDropout(graph.x)
 
     def __call__(self, rate: float, generator: torch.Generator | None) -> Tensors:
-        if self.thin is None or rate == 0 or generator is None:
+        if self.features is None or rate == 0 or generator is None:
             return self.graph
         view = copy.copy(self.graph)
-        view.__dict__["x"] = self.thin(rate, generator)  # in place of the cached property
+        view.__dict__["x"] = self.features(rate, generator)  # in place of the cached property
         return view
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from dpmsnc.config import HeadName
+from dpmsnc.config import BackboneSpec, HeadName
 from dpmsnc.errors import InputError
-from dpmsnc.nn.backbones import BACKBONES
-from dpmsnc.nn.backbones.base import Backbone, Conv
+from dpmsnc.nn.backbones import backbone_class, make_backbone
+from dpmsnc.nn.backbones.base import Conv
 from dpmsnc.nn.operator import GraphTensors, Operator
 
 
@@ -24,7 +24,7 @@ class MeanField(nn.Module):
 
     def __init__(
         self,
-        backbone: str | type[Backbone],
+        backbone: BackboneSpec,
         in_channels: int,
         num_classes: int,
         hidden_channels: int = 64,
@@ -34,13 +34,15 @@ class MeanField(nn.Module):
         label_channels: int = 0,
     ) -> None:
         super().__init__()
-        kind = BACKBONES[backbone] if isinstance(backbone, str) else backbone
+        kind, _ = backbone_class(backbone)
         convolves = head == "convolution"
         if convolves and not kind.convolves_last:
             raise InputError(f'{kind.__name__} ends in a linear map: leave head at "linear"')
         if convolves and num_layers < 2:
             raise InputError("a head that is a convolution is the last of two layers or more: set num_layers=2 or more")
-        self.backbone = kind(in_channels, hidden_channels, num_layers - convolves, label_channels, dropout)
+        self.backbone = make_backbone(
+            backbone, in_channels, hidden_channels, num_layers - convolves, label_channels, dropout
+        )
         self.head: nn.Module = (
             self.backbone.last(hidden_channels, num_classes) if convolves else nn.Linear(hidden_channels, num_classes)
         )

@@ -6,9 +6,7 @@ copies of the graph, so that one sparse product serves them all.
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import sys
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal
@@ -92,6 +90,7 @@ class GraphTensors:
 
     def __init__(self, graph: Graph, features: Features, device: torch.device, dtype: torch.dtype) -> None:
         self.graph, self.features, self.device, self.dtype = graph, features, device, dtype
+        self._operators: dict[OperatorName, Operator] = {}
 
     @classmethod
     def of(
@@ -102,7 +101,6 @@ class GraphTensors:
         dtype: torch.dtype = torch.float32,
     ) -> GraphTensors:
         """`features` may be the name of a scaling, which is then fitted to this graph."""
-        keep_freed_memory()
         fitted = features if isinstance(features, Features) else Features.fit(graph, features)
         return cls(graph, fitted, torch.device(device), dtype)
 
@@ -134,9 +132,11 @@ class GraphTensors:
 
     def operator(self, name: OperatorName) -> Operator:
         """The operator of that name: a key of `MATRICES`."""
-        return self.cached(
-            f"operator/{name}", lambda: Operator(MATRICES[name](self.graph.adjacency), self.device, self.dtype)
-        )
+        if name not in self._operators:
+            self._operators[name] = self.cached(
+                f"operator/{name}", lambda: Operator(MATRICES[name](self.graph.adjacency), self.device, self.dtype)
+            )
+        return self._operators[name]
 
     @functools.cached_property
     def edges_with_loops(self) -> tuple[Tensor, Tensor]:
@@ -171,22 +171,3 @@ MATRICES: dict[OperatorName, Callable[[sp.csr_array], sp.csr_array]] = {
     "sum": sp.csr_array,
     "mean": mean_normalised,
 }
-
-
-@functools.cache
-def keep_freed_memory() -> None:
-    """Ask glibc to keep freed blocks instead of returning them to the system after every use.
-
-    Tall intermediate results are freed and asked for again at each step; faulting their pages in anew costs more than
-    the products that fill them (measured: three to five times on a sparse product of 2708 x 256). Elsewhere than on
-    Linux with glibc this does nothing.
-    """
-    if not sys.platform.startswith("linux"):
-        return
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return
-    M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
-    mallopt(M_MMAP_MAX, 0)
-    mallopt(M_TRIM_THRESHOLD, 2**31 - 1)

@@ -1,4 +1,4 @@
-"""The way back from a few nodes: which labels their outputs depend on, layer by layer.
+"""The receptive field of a few nodes: which labels their outputs depend on, layer by layer.
 
 Guided sampling needs the gradient of the outputs at labelled nodes alone. It arrives at those nodes after the last
 layer, at their neighbours too after the layer before, and so on outwards. With nodes sorted by their distance, the rows
@@ -53,7 +53,7 @@ class HiddenRecorder:
         self.receptive_field = receptive_field
         self.parts: list[list[Tensor]] = [[] for _ in receptive_field.counts[1:]]
 
-    def see(self, layer: int, h: Tensor) -> None:
+    def record(self, layer: int, h: Tensor) -> None:
         self.parts[layer].append(h.index_select(0, self.receptive_field.nodes(layer)))
 
     def hidden(self, layer: int) -> Tensor:

@@ -1,22 +1,38 @@
-"""Backbones by name. Each is usable in a denoiser and as a plain classifier."""
+"""Backbones: the graph networks inside denoisers and plain classifiers, by name, by name with options, or by class.
+
+A backbone from outside the package is a subclass of `Backbone`. Under `@BACKBONES.register("name")` it can be named
+wherever the package's own can: in arguments, in saved models and on the command line.
+"""
 
 from __future__ import annotations
 
+from dpmsnc.config import BackboneSpec
 from dpmsnc.nn.backbones.base import Backbone
-from dpmsnc.nn.backbones.gat import GAT, DroppedGAT
-from dpmsnc.nn.backbones.gcn import GCN, ImprovedGCN
-from dpmsnc.nn.backbones.gcnii import GCNII, TimelessGCNII
+from dpmsnc.nn.backbones.gat import GAT
+from dpmsnc.nn.backbones.gcn import GCN
+from dpmsnc.nn.backbones.gcnii import GCNII
 from dpmsnc.nn.backbones.gin import GIN
-from dpmsnc.nn.backbones.sage import SAGE, NormalizedSAGE
+from dpmsnc.nn.backbones.sage import SAGE
+from dpmsnc.nn.backbones.spec import BACKBONES, backbone_class, backbone_name, backbone_options
 
-BACKBONES: dict[str, type[Backbone]] = {
-    "gcn": GCN,
-    "gcn-improved": ImprovedGCN,
-    "gat": GAT,
-    "gat-dropout": DroppedGAT,
-    "gcnii": GCNII,
-    "gcnii-timeless": TimelessGCNII,
-    "sage": SAGE,
-    "sage-normalized": NormalizedSAGE,
-    "gin": GIN,
-}
+__all__ = ["BACKBONES", "Backbone", "backbone_class", "backbone_name", "backbone_options", "make_backbone"]
+
+BACKBONES.update(gcn=GCN, gat=GAT, gcnii=GCNII, sage=SAGE, gin=GIN)
+
+
+def make_backbone(
+    spec: BackboneSpec,
+    in_channels: int,
+    hidden_channels: int = 64,
+    num_layers: int = 2,
+    label_channels: int = 0,
+    dropout: float = 0.5,
+) -> Backbone:
+    """The backbone that a specification asks for, with new weights.
+
+    Example:
+        >>> make_backbone(("gcn", {"norm": "layer"}), in_channels=5, num_layers=3).convs[0].norm.norm
+        LayerNorm((64,), eps=1e-05, elementwise_affine=True)
+    """
+    kind, options = backbone_class(spec)
+    return kind(in_channels, hidden_channels, num_layers, label_channels, dropout, **options)

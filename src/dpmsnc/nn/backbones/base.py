@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from dpmsnc.nn.backbones.block import Block, Norm, NormName
 from dpmsnc.nn.dropout import relu_dropout
 from dpmsnc.nn.operator import GraphTensors, Operator
 from dpmsnc.nn.products import combine
@@ -104,15 +105,35 @@ class Additive(Conv):
         shift = self.bias if time is None else self.bias + time
         return encoded + shift if spread is None else combine(encoded, spread, self.label_weight, shift, reuse)
 
+    def finish(self, z: Tensor, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
+        return z + self.bias
+
+
+class Linear(Additive):
+    """A linear map of [h || y] that every node applies to itself alone."""
+
+    def lift(self, h: Tensor | Operator, weight: Tensor, graph: GraphTensors) -> Tensor:
+        return multiply(h, weight)
+
+    def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
+        return y
+
 
 class Backbone(nn.Module):
     """A stack of convolutions: h_l = act(conv_l([h_{l-1} || y]) + f(t)), with dropout; plain GNN without y and f(t).
 
-    A new backbone is a subclass that names its `conv`.
+    A new backbone is a subclass that names its `conv`, a `Conv` with `lift`, `spread` and `finish`; keyword-only
+    arguments of that convolution are options of the backbone. A network of another shape overrides `encode` and
+    `forward`, and `__init__`, which takes the same five arguments by position; its keyword-only arguments are options.
+
+    Options of all backbones:
+        residual: A linear map of the layer's input, labels included, is added to each convolution.
+        norm: Each convolution is followed by a normalisation over channels ("layer") or over nodes ("batch").
+        input_layer: A linear map of [x || y] and an activation precede the first convolution.
     """
 
     convs: Any
-    has_backward: ClassVar[bool] = False
+    has_backward: bool = False
     """Whether `backward` knows the way; else the gradient by the labels is left to autograd."""
     conv: ClassVar[type[Conv]]
     convolves_last: ClassVar[bool] = True
@@ -125,22 +146,38 @@ class Backbone(nn.Module):
         num_layers: int = 2,
         label_channels: int = 0,
         dropout: float = 0.5,
+        *,
+        residual: bool = False,
+        norm: NormName | None = None,
+        input_layer: bool = False,
+        **conv_options: Any,
     ) -> None:
         super().__init__()
-        self.dropout = dropout
-        widths = [in_channels, *[hidden_channels] * (num_layers - 1)]
-        self.convs = nn.ModuleList(self.conv(width, label_channels, hidden_channels) for width in widths)
+        self.dropout, self.conv_options = dropout, conv_options
+        self.input = Linear(in_channels, label_channels, hidden_channels) if input_layer else None
+        self.has_backward = type(self).has_backward and not (residual or norm or input_layer)
+
+        def layer(width: int) -> Conv | Block:
+            conv = self.conv(width, label_channels, hidden_channels, **conv_options)
+            if not residual and norm is None:
+                return conv
+            around = Linear(width, label_channels, hidden_channels) if residual else None
+            return Block(conv, around, None if norm is None else Norm(norm, hidden_channels))
+
+        first = hidden_channels if input_layer else in_channels
+        self.convs = nn.ModuleList(layer(width) for width in [first, *[hidden_channels] * (num_layers - 1)])
 
     def last(self, in_channels: int, out_channels: int) -> Conv:
         """A convolution that ends a plain classifier in place of a linear map."""
-        return self.conv(in_channels, 0, out_channels)
+        return self.conv(in_channels, 0, out_channels, **self.conv_options)
 
     def encode(self, graph: GraphTensors, x: Tensor | Operator | None = None) -> Tensor:
         """All that depends on neither labels nor time: shaped (nodes, 1, channels) to meet a batch axis.
 
         `x` is read in place of the graph's features.
         """
-        return self.convs[0].encode(graph.x if x is None else x, graph).unsqueeze(1)
+        first = self.convs[0] if self.input is None else self.input
+        return first.encode(graph.x if x is None else x, graph).unsqueeze(1)
 
     def forward(
         self,
@@ -153,17 +190,18 @@ class Backbone(nn.Module):
     ) -> Tensor:
         """Shaped (nodes, batch, hidden); `time` is added before each activation; a generator turns dropout on."""
         spread = None if y is None else self.convs[0].spread(y, graph)
+        h: Any = None if self.input is None else self.leave(self.input(encoded, y, graph), generator)
         for layer, conv in enumerate(self.convs):
-            if layer:
-                encoded = conv.encode(h, graph)  # type: ignore[has-type]  # noqa: F821
-            h = self.leave(conv(encoded, spread, graph, time, layer > 0, generator), generator)
+            if h is not None:
+                encoded = conv.encode(h, graph)
+            h = self.leave(conv(encoded, spread, graph, time, h is not None, generator), generator)
             if recorder is not None:
-                recorder.see(layer, h)
+                recorder.record(layer, h)
         return h
 
     def leave(self, z: Tensor, generator: torch.Generator | None) -> Tensor:
         """Activation and dropout at the end of a layer; z is written over."""
-        return relu_dropout(z, self.dropout, generator)
+        return torch.relu_(z) if generator is None else relu_dropout(z, self.dropout, generator)
 
     def backward(self, grad: Tensor, recorder: HiddenRecorder) -> Tensor:
         """The gradient by the labels, from that by the output in a receptive field (as `forward` recorded them)."""

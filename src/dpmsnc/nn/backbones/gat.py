@@ -3,7 +3,8 @@ r"""GAT (Velickovic et al. 2018): with z = H W split into heads, the new field o
     sum_j a_ij z_j + b,      a_ij = softmax_j LeakyReLU(<s, z_j> + <r, z_i>),      j a neighbour of i or i itself.
 
 The heads are concatenated in every layer, the last one too, as the authors of DPM-SNC do; only a convolution that is
-the head of a plain classifier has a single one. The original also drops entries of a_ij in training (`DroppedGAT`).
+the head of a plain classifier has a single one. The original also drops entries of a_ij in training: the option
+`attention_dropout`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
+from dpmsnc.config import check_number
 from dpmsnc.nn.backbones.base import Backbone, Conv, multiply
 from dpmsnc.nn.dropout import dropout
 from dpmsnc.nn.operator import GraphTensors, Operator
@@ -25,12 +27,22 @@ NEGATIVE_SLOPE = 0.2
 
 
 class GATConv(Conv):
-    dropout = 0.0
-    """Share of the attention that is dropped in training."""
+    """With as many heads as divide the channels, at most `heads`; a share of the attention is dropped in training."""
 
-    def __init__(self, in_channels: int, label_channels: int, out_channels: int, max_heads: int = MAX_HEADS) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        label_channels: int,
+        out_channels: int,
+        *,
+        heads: int = MAX_HEADS,
+        attention_dropout: float = 0.0,
+    ) -> None:
         super().__init__(in_channels, label_channels, out_channels)
-        self.heads = max(heads for heads in range(1, max_heads + 1) if out_channels % heads == 0)
+        check_number("heads", heads, 1, whole=True)
+        check_number("attention_dropout", attention_dropout, 0, 0.99)
+        self.dropout = attention_dropout
+        self.heads = max(count for count in range(1, heads + 1) if out_channels % count == 0)
         width = out_channels // self.heads
         # PyG's initialisation: Glorot on (heads, width), not on the (heads * width, heads) matrix it stands for
         bound = math.sqrt(6 / (self.heads + width))
@@ -71,30 +83,32 @@ def _block_columns(vectors: Tensor) -> Tensor:
 
 
 class GAT(Backbone):
-    """At most eight heads, as many as divide the hidden channels."""
+    """Options: `heads`, at most so many; `attention_dropout`, a rate, or True for that of the hidden field."""
 
     conv: ClassVar[type[GATConv]] = GATConv
 
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int = 64,
+        num_layers: int = 2,
+        label_channels: int = 0,
+        dropout: float = 0.5,
+        *,
+        heads: int = MAX_HEADS,
+        attention_dropout: bool | float = False,
+        **options: Any,
+    ) -> None:
+        rate = dropout if attention_dropout is True else float(attention_dropout)
+        attention: dict[str, Any] = {"heads": heads, "attention_dropout": rate}
+        super().__init__(in_channels, hidden_channels, num_layers, label_channels, dropout, **attention, **options)
+
     def last(self, in_channels: int, out_channels: int) -> GATConv:
         """With a single head, as in the original on Cora and Citeseer (on Pubmed it averages eight)."""
-        return self.conv(in_channels, 0, out_channels, max_heads=1)
+        return self.conv(in_channels, 0, out_channels, **(self.conv_options | {"heads": 1}))
 
     def leave(self, z: Tensor, generator: torch.Generator | None) -> Tensor:
         return dropout(nn.functional.elu(z, inplace=True), self.dropout, generator)
-
-
-class DroppedGAT(GAT):
-    """Attention is dropped too, at the rate of the hidden field."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        for conv in self.convs:
-            conv.dropout = self.dropout
-
-    def last(self, in_channels: int, out_channels: int) -> GATConv:
-        conv = super().last(in_channels, out_channels)
-        conv.dropout = self.dropout
-        return conv
 
 
 class Edges:

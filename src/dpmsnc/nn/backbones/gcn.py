@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from dpmsnc.nn.backbones.base import Additive, Backbone, multiply
@@ -12,7 +10,12 @@ from dpmsnc.nn.receptive_field import ReceptiveField
 
 
 class GCNConv(Additive):
-    operator: ClassVar[OperatorName] = "gcn"
+    operator: OperatorName = "gcn"
+
+    def __init__(self, in_channels: int, label_channels: int, out_channels: int, *, improved: bool = False) -> None:
+        super().__init__(in_channels, label_channels, out_channels)
+        if improved:
+            self.operator = "gcn-improved"
 
     def lift(self, h: Tensor | Operator, weight: Tensor, graph: GraphTensors) -> Tensor:
         propagate = graph.operator(self.operator)
@@ -30,19 +33,8 @@ class GCNConv(Additive):
         return receptive_field.operator(self.operator, layer=0).back(grad)
 
 
-class ImprovedGCNConv(GCNConv):
-    operator = "gcn-improved"
-
-
 class GCN(Backbone):
-    """The self-loop has weight 1, as in PyG's default."""
+    """Options: `improved` gives the self-loop the weight 2, as the authors use it on real graphs, instead of 1."""
 
     conv = GCNConv
-    has_backward = True
-
-
-class ImprovedGCN(Backbone):
-    """The self-loop has weight 2, as the authors use it on real graphs."""
-
-    conv = ImprovedGCNConv
     has_backward = True

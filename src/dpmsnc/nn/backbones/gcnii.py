@@ -11,47 +11,53 @@ drowns the rest (a denoiser of 8 such layers answers one class for all of Cora).
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from dpmsnc.config import check_number
 from dpmsnc.errors import InputError
-from dpmsnc.nn.backbones.base import Additive, Backbone, multiply
-from dpmsnc.nn.operator import GraphTensors, Operator
+from dpmsnc.nn.backbones.base import Backbone, Linear
+from dpmsnc.nn.backbones.block import Norm, NormName
+from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.nn.receptive_field import HiddenRecorder
 
 ALPHA, THETA = 0.1, 0.5
 
 
-class Input(Additive):
-    """A linear map, split into what x and what the labels contribute."""
-
-    def lift(self, h: Tensor | Operator, weight: Tensor, graph: GraphTensors) -> Tensor:
-        return multiply(h, weight)
-
-    def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
-        return y
-
-
 class GCN2Conv(nn.Module):
-    def __init__(self, channels: int, layer: int) -> None:
+    def __init__(
+        self,
+        channels: int,
+        layer: int,
+        alpha: float = ALPHA,
+        theta: float = THETA,
+        residual: bool = False,
+        norm: NormName | None = None,
+    ) -> None:
         super().__init__()
-        self.beta = math.log(1 + THETA / layer)
+        self.alpha, self.beta = alpha, math.log(1 + theta / layer)
         self.weight = nn.Parameter(torch.empty(channels, channels))
         nn.init.xavier_uniform_(self.weight)
+        self.residual = Linear(channels, 0, channels) if residual else None
+        self.norm = None if norm is None else Norm(norm, channels)
 
-    def forward(self, h: Tensor, h_0: Tensor, graph: GraphTensors) -> Tensor:
-        z = torch.lerp(graph.operator("gcn")(h), h_0, ALPHA)
-        return torch.lerp(z, z @ self.weight, self.beta)
+    def forward(self, h: Tensor, h_0: Tensor, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
+        z = torch.lerp(graph.operator("gcn")(h), h_0, self.alpha)
+        z = torch.lerp(z, z @ self.weight, self.beta)
+        if self.residual is not None:
+            z = z + self.residual(self.residual.encode(h, graph), None, graph)
+        return z if self.norm is None else self.norm(z, generator)
 
 
 class GCNII(Backbone):
-    """Time is added in the input layer."""
+    """Options: `time=False` tells no layer the time, as the authors use it; `alpha`; `theta`.
 
-    conv = Input
+    The residual connection and the normalisation are those of the layers l = 1, 2, ...
+    """
+
+    conv = Linear
     convolves_last = False
-    adds_time: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -60,11 +66,23 @@ class GCNII(Backbone):
         num_layers: int = 2,
         label_channels: int = 0,
         dropout: float = 0.5,
+        *,
+        time: bool = True,
+        alpha: float = ALPHA,
+        theta: float = THETA,
+        residual: bool = False,
+        norm: NormName | None = None,
+        input_layer: bool = False,
     ) -> None:
         if num_layers < 2:
             raise InputError(f"GCNII counts its input layer, so it needs num_layers of at least 2, got {num_layers}")
-        super().__init__(in_channels, hidden_channels, 1, label_channels, dropout)
-        self.convs.extend(GCN2Conv(hidden_channels, layer) for layer in range(1, num_layers))
+        check_number("alpha", alpha, 0, 1)
+        check_number("theta", theta, 0)
+        super().__init__(in_channels, hidden_channels, 1, label_channels, dropout, input_layer=input_layer)
+        self.adds_time = time
+        self.convs.extend(
+            GCN2Conv(hidden_channels, layer, alpha, theta, residual, norm) for layer in range(1, num_layers)
+        )
 
     def forward(
         self,
@@ -75,15 +93,10 @@ class GCNII(Backbone):
         generator: torch.Generator | None = None,
         recorder: HiddenRecorder | None = None,
     ) -> Tensor:
-        time = time if self.adds_time else None
         first, *rest = self.convs
-        h = h_0 = self.leave(first(encoded, y, graph, time), generator)
+        if self.input is not None:
+            encoded = first.encode(self.leave(self.input(encoded, y, graph), generator), graph)
+        h = h_0 = self.leave(first(encoded, y, graph, time if self.adds_time else None), generator)
         for conv in rest:
-            h = self.leave(conv(h, h_0, graph), generator)
+            h = self.leave(conv(h, h_0, graph, generator), generator)
         return h
-
-
-class TimelessGCNII(GCNII):
-    """No layer is told the time, as the authors use it."""
-
-    adds_time = False

@@ -12,10 +12,9 @@ from dpmsnc.nn.operator import GraphTensors, Operator
 class SAGEConv(Conv):
     """The weight is [W_l | W_r] side by side, so that a block of input channels owns rows of both."""
 
-    normalize = False
-
-    def __init__(self, in_channels: int, label_channels: int, out_channels: int) -> None:
+    def __init__(self, in_channels: int, label_channels: int, out_channels: int, *, normalize: bool = False) -> None:
         super().__init__(in_channels, label_channels, 2 * out_channels)
+        self.normalize = normalize
         for half in self.weight.chunk(2, dim=1):
             nn.init.xavier_uniform_(half)
         self.bias = nn.Parameter(torch.zeros(out_channels))
@@ -38,21 +37,11 @@ class SAGEConv(Conv):
         return nn.functional.normalize(z, dim=-1) if self.normalize else z
 
 
-class NormalizedSAGEConv(SAGEConv):
-    normalize = True
-
-
 class SAGE(Backbone):
-    """Outputs are left as they are, as in PyG's default."""
+    """Options: `normalize` brings outputs to unit length before the time and the activation, as the authors use it."""
 
     conv = SAGEConv
 
-
-class NormalizedSAGE(Backbone):
-    """Outputs have unit length before the time and the activation, as the authors use it."""
-
-    conv = NormalizedSAGEConv
-
-    def last(self, in_channels: int, out_channels: int) -> Conv:
+    def last(self, in_channels: int, out_channels: int) -> SAGEConv:
         """Not normalised: logits of unit length could never be sure of anything."""
         return SAGEConv(in_channels, 0, out_channels)
