@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from clusters import clusters, seeded_answers
+from clusters import OWN, clusters, seeded_answers
 from dpmsnc.baselines import APPNP, MLP
 from dpmsnc.errors import InputError
 from dpmsnc.metrics import accuracy
@@ -17,14 +17,14 @@ def fitted(task, **options):
 
 
 def right(model, task):
-    return accuracy(model.predict_proba().argmax(axis=1), task.truth, task.test)
+    return accuracy(model.predict_proba(**OWN).argmax(axis=1), task.truth, task.test)
 
 
 @pytest.mark.parametrize("features", ["sparse", "dense"])
 def test_clusters_are_told_apart_better_than_by_features_alone(features):
     task = clusters(features=features)
     model = fitted(task)
-    np.testing.assert_allclose(model.predict_proba().sum(axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(model.predict_proba(**OWN).sum(axis=1), 1, atol=1e-5)
     assert right(model, task) >= 0.8
     assert right(model, task) > right(MLP(**QUICK).fit(task.graph, task.validation), task) + 0.1
 
@@ -49,9 +49,9 @@ def test_propagation_equals_dense_power_iteration():
 
 def test_without_propagation_it_is_the_mlp():
     task = clusters()
-    mlp = MLP(**QUICK).fit(task.graph, task.validation).predict_proba()
-    np.testing.assert_array_equal(fitted(task, num_layers=0).predict_proba(), mlp)
-    np.testing.assert_allclose(fitted(task, alpha=1.0).predict_proba(), mlp, atol=1e-4)
+    mlp = MLP(**QUICK).fit(task.graph, task.validation).predict_proba(**OWN)
+    np.testing.assert_array_equal(fitted(task, num_layers=0).predict_proba(**OWN), mlp)
+    np.testing.assert_allclose(fitted(task, alpha=1.0).predict_proba(**OWN), mlp, atol=1e-4)
 
 
 def test_seeds_fix_the_answer_and_test_labels_are_not_seen():
@@ -63,10 +63,10 @@ def test_seeds_fix_the_answer_and_test_labels_are_not_seen():
 def test_validation_labels_only_select():
     task = clusters()
     swapped = task.graph.with_labels(np.where(task.validation, (task.graph.y + 1) % 3, task.graph.y))
-    once = [APPNP(epochs=1).fit(graph, task.validation).predict_proba() for graph in (task.graph, swapped)]
+    once = [APPNP(epochs=1).fit(graph, task.validation).predict_proba(**OWN) for graph in (task.graph, swapped)]
     np.testing.assert_array_equal(*once)
-    best = fitted(task, evaluate_every=1).predict_proba().argmax(axis=1)
-    last = fitted(task, evaluate_every=60).predict_proba().argmax(axis=1)
+    best = fitted(task, evaluate_every=1).predict_proba(**OWN).argmax(axis=1)
+    last = fitted(task, evaluate_every=60).predict_proba(**OWN).argmax(axis=1)
     assert accuracy(best, task.truth, task.validation) >= accuracy(last, task.truth, task.validation)
 
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from clusters import clusters, seeded_answers
+from clusters import OWN, clusters, seeded_answers
 from dpmsnc.baselines import CLGNN, GNN
-from dpmsnc.baselines.clgnn import FOLDS, Kept, LabelReader, Learner, label_fields, sharpened
+from dpmsnc.baselines.clgnn import FOLDS, Kept, Learner, Reader, label_fields, sharpened
 from dpmsnc.data import grid_scattered
 from dpmsnc.errors import InputError
 from dpmsnc.metrics import accuracy
@@ -20,14 +20,15 @@ def fitted(task, **options):
 def learner_of(task, dtype=torch.float32, **options):
     options = CLGNN(**{**QUICK, **options})
     torch.manual_seed(0)
-    network = LabelReader(GraphTensors.of(task.graph, dtype=dtype), task.graph.num_classes, options).to(dtype)
-    return Learner(network, np.where(task.train, task.truth, -1), options)
+    tensors, classes = GraphTensors.of(task.graph, dtype=dtype), task.graph.num_classes
+    network = options._build(tensors.num_features, classes).to(dtype)
+    return Learner(network, tensors, np.where(task.train, task.truth, -1), classes, options)
 
 
 @pytest.mark.parametrize("backbone", ["gcn", "gat"])
 def test_clusters_are_told_apart(backbone):
     task = clusters()
-    proba = fitted(task, backbone=backbone).predict_proba()
+    proba = fitted(task, backbone=backbone).predict_proba(**OWN)
     np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-5)
     assert accuracy(proba.argmax(axis=1), task.truth, task.test) >= 0.8
 
@@ -39,7 +40,7 @@ def test_labels_are_read_where_there_are_no_features():
         GNN(**options, epochs=50).fit(task.graph, task.validation),
         CLGNN(**{**QUICK, **options, "first_steps": 150}).fit(task.graph, task.validation),
     ]
-    blind, reading = (accuracy(a.predict_proba().argmax(axis=1), task.truth, task.test) for a in answers)
+    blind, reading = (accuracy(a.predict_proba(**OWN).argmax(axis=1), task.truth, task.test) for a in answers)
     assert blind <= 0.65 and reading >= 0.8
 
 
@@ -53,7 +54,7 @@ def test_a_batch_of_fields_equals_its_fields_one_by_one(backbone, head, monkeypa
     fields = label_fields(learner.Y0.double(), shown, learner.drawn(q, 3, torch.Generator().manual_seed(1)))
     assert fields.shape == (30, 3, 4, 3) and (fields.sum(dim=3) == 1).all()
     one_by_one = torch.stack(
-        [sum(learner.network(fields[:, p, m : m + 1])[:, 0] for m in range(4)) / 4 for p in range(3)], dim=1
+        [sum(learner.read(fields[:, p, m : m + 1])[:, 0] for m in range(4)) / 4 for p in range(3)], dim=1
     )
     learner.Y0 = learner.Y0.double()
     together = learner.logits(shown, q, torch.Generator().manual_seed(1))
@@ -87,7 +88,9 @@ def test_what_training_reads_about_a_node_never_comes_from_its_own_label():
     kept = Kept(torch.full((120, 3), 1 / 3), torch.full((120, 3), 1 / 3))
     for before in (None, kept):
         torch.testing.assert_close(learner.predict_hidden(before)[node], other.predict_hidden(before)[node])
-        assert (learner.predict(before)[node] - other.predict(before)[node]).abs().max() > 1e-4
+        assert (
+            learner.predict(before and before.inference)[node] - other.predict(before and before.inference)[node]
+        ).abs().max() > 1e-4
     torch.testing.assert_close(learner.predict_hidden(kept).sum(dim=1), torch.ones(120))
     assert FOLDS > 1
 
@@ -117,13 +120,13 @@ def test_validation_labels_only_select():
     # with one evaluation in each of one round there is nothing to select
     single = {"rounds": 1, "first_steps": 10, "evaluate_every": 10}
     swapped = task.graph.with_labels(np.where(task.validation, (task.graph.y + 1) % 3, task.graph.y))
-    answers = [CLGNN(**{**QUICK, **single}).fit(g, task.validation).predict_proba() for g in (task.graph, swapped)]
+    answers = [CLGNN(**{**QUICK, **single}).fit(g, task.validation).predict_proba(**OWN) for g in (task.graph, swapped)]
     np.testing.assert_array_equal(*answers)
 
 
 def test_without_validation_the_last_round_answers():
     task = clusters()
-    proba = CLGNN(**QUICK).fit(task.graph).predict_proba()
+    proba = CLGNN(**QUICK).fit(task.graph).predict_proba(**OWN)
     assert np.isfinite(proba).all() and accuracy(proba.argmax(axis=1), task.truth, task.test) >= 0.8
 
 
@@ -131,3 +134,15 @@ def test_without_validation_the_last_round_answers():
 def test_impossible_options_are_explained(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
         fitted(clusters(), **wrong)
+
+
+def test_an_answer_goes_through_the_rounds_of_the_fit_again():
+    task, other = clusters(), clusters(size=15, seed=4)
+    model = fitted(task)
+    assert len(model.network_) == model.rounds_ <= QUICK["rounds"]
+    tensors, y, q = model._tensors(other.graph), other.graph.y, None
+    for network in model.network_:
+        q = Reader(network, tensors, y, 3, model).predict(q)
+    np.testing.assert_allclose(model.predict_proba(other.graph, clamp_known=False), q)
+    blind = model.predict_proba(other.graph.with_labels(np.full(45, -1)))
+    assert np.abs(blind - q.numpy())[~other.train].max() > 1e-3  # labels of the asked graph are read

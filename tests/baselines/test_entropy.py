@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from clusters import clusters, seeded_answers
+from clusters import OWN, clusters, seeded_answers
 from dpmsnc.baselines import GNN, EntropySharpening
 from dpmsnc.baselines.entropy import entropy
 from dpmsnc.errors import InputError
@@ -18,7 +18,7 @@ def fitted(task, **options):
 @pytest.mark.parametrize("backbone", ["gcn", "gat"])
 def test_clusters_are_told_apart(backbone):
     task = clusters()
-    proba = fitted(task, backbone=backbone).predict_proba()
+    proba = fitted(task, backbone=backbone).predict_proba(**OWN)
     np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-5)
     assert accuracy(proba.argmax(axis=1), task.truth, task.test) >= 0.8
 
@@ -45,9 +45,11 @@ def test_the_loss_is_cross_entropy_plus_entropies_of_both_groups():
 def test_unlabelled_nodes_become_surer_than_in_a_plain_gnn():
     task = clusters()
     unlabelled = task.test | task.validation
-    plain = GNN(**QUICK).fit(task.graph).predict_proba()
+    plain = GNN(**QUICK).fit(task.graph).predict_proba(**OWN)
     without, sharp = (
-        EntropySharpening(**QUICK, entropy_weight=weight, labelled_entropy_weight=0).fit(task.graph).predict_proba()
+        EntropySharpening(**QUICK, entropy_weight=weight, labelled_entropy_weight=0)
+        .fit(task.graph)
+        .predict_proba(**OWN)
         for weight in (0.0, 1.0)
     )
     np.testing.assert_allclose(without, plain, atol=1e-5)

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from clusters import clusters, seeded_answers
+from clusters import OWN, clusters, seeded_answers
 from dpmsnc.baselines import G3NN
-from dpmsnc.baselines.g3nn import BlockModel, Generative, LatentSpace
+from dpmsnc.baselines.base import one_hot
+from dpmsnc.baselines.g3nn import BlockModel, Generative, LatentSpace, Seen
 from dpmsnc.data import grid_scattered
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
@@ -21,7 +22,7 @@ def fitted(task, **options):
 @pytest.mark.parametrize("backbone, edge_model", [("gcn", "lsm"), ("gcn", "sbm"), ("gat", "lsm")])
 def test_clusters_are_told_apart(backbone, edge_model):
     task = clusters()
-    proba = fitted(task, backbone=backbone, edge_model=edge_model).predict_proba()
+    proba = fitted(task, backbone=backbone, edge_model=edge_model).predict_proba(**OWN)
     np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-5)
     assert accuracy(proba.argmax(axis=1), task.truth, task.test) >= 0.8
 
@@ -72,7 +73,7 @@ def test_the_loss_is_the_formula_and_one_sign_sharpens_where_the_other_softens()
         loss = G3NN(constraint_weight=10, entropy_sign=sign)._loss(y, log_q, log_p, edges)
         assert float(loss) == pytest.approx(0.25 + known + cross + sign * entropy, abs=1e-12)
     task = clusters()
-    sharp, soft = (fitted(task, entropy_sign=sign).predict_proba() for sign in (1.0, -1.0))
+    sharp, soft = (fitted(task, entropy_sign=sign).predict_proba(**OWN) for sign in (1.0, -1.0))
     assert sharp.max(axis=1).mean() > soft.max(axis=1).mean()
 
 
@@ -84,22 +85,22 @@ class Witness(torch.nn.Module):
 
 def test_the_edge_model_is_told_labels_where_known_and_the_prior_elsewhere():
     task = clusters()
-    parts = Generative(GraphTensors.of(task.graph), 3, G3NN())
+    parts = Generative(task.graph.num_features, 3, G3NN())
     parts.edge_model = Witness()
-    Y0 = torch.nn.functional.one_hot(torch.from_numpy(task.truth), 3).float() * torch.from_numpy(task.train)[:, None]
-    _, log_p, _ = parts(Y0, torch.Generator().manual_seed(0))
+    seen = Seen(GraphTensors.of(task.graph), one_hot(np.where(task.train, task.truth, -1), 3))
+    _, log_p, _ = parts(seen, 0.0, torch.Generator().manual_seed(0))
     r, (i, j), (k, _) = parts.edge_model.seen
-    torch.testing.assert_close(r[task.train], Y0[task.train])
+    torch.testing.assert_close(r[task.train], seen.Y0[task.train])
     torch.testing.assert_close(r[~task.train], log_p.exp()[~task.train])
     assert len(i) == len(k) == 2 * task.graph.num_edges and (task.graph.adjacency.toarray()[i, j] > 0).all()
 
 
 def test_graphs_without_features_or_edges_or_unlabelled_nodes():
     task = grid_scattered(columns=20)
-    proba = fitted(task, epochs=5).predict_proba()
+    proba = fitted(task, epochs=5).predict_proba(**OWN)
     np.testing.assert_allclose(proba, np.tile(proba[0], (40, 1)), atol=1e-5)  # nothing tells the nodes of a ring apart
     loose = Graph.build(np.zeros((0, 2), dtype=int), x=np.eye(4), y=["a", "b", "a", "b"])
-    assert np.isfinite(G3NN(epochs=3, dropout=0.0).fit(loose).predict_proba()).all()
+    assert np.isfinite(G3NN(epochs=3, dropout=0.0).fit(loose).predict_proba(**OWN)).all()
 
 
 def test_seeds_fix_the_answer_and_test_labels_are_not_seen():

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from clusters import clusters, seeded_answers
+from clusters import OWN, clusters, seeded_answers
 from dpmsnc.baselines import GCNLPA
-from dpmsnc.baselines.gcn_lpa import WeightedGraph, arrived_labels, weighted_network
+from dpmsnc.baselines.gcn_lpa import WeightedGraph, arrived_labels
 from dpmsnc.errors import InputError
 from dpmsnc.metrics import accuracy
 from dpmsnc.nn.mean_field import MeanField
@@ -29,10 +29,10 @@ def dense(tensors):
     return tensors.transition(torch.eye(tensors.graph.num_nodes)).detach().double().numpy()
 
 
-@pytest.mark.parametrize("backbone", ["gcn", "gat", "gat-dropout"])
+@pytest.mark.parametrize("backbone", ["gcn", "gat", "gat(attention_dropout=True)"])
 def test_clusters_are_told_apart(backbone):
     task = clusters()
-    proba = fitted(task, backbone=backbone).predict_proba()
+    proba = fitted(task, backbone=backbone).predict_proba(**OWN)
     np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-5)
     assert accuracy(proba.argmax(axis=1), task.truth, task.test) >= 0.8
 
@@ -59,13 +59,15 @@ def test_weights_of_zero_are_the_normalised_graph_and_a_plain_network():
     np.testing.assert_allclose(A, S / S.sum(axis=1, keepdims=True), atol=1e-6)
     uniform = dense(weighted(like_gcn=False, spread=0.0, graph=graph))
     np.testing.assert_allclose(uniform, loops / loops.sum(axis=1, keepdims=True), atol=1e-6)
-    for backbone in ("gat", "gat-dropout"):
+    for backbone in ("gat", "gat(attention_dropout=True)"):
         plain = MeanField(backbone, 6, 3, 16)
-        network = weighted_network(GCNLPA(backbone, 16), weighted(False, 0.0, graph), 3)
+        network = GCNLPA(backbone, 16)._build(6, 3)
         network.load_state_dict(plain.state_dict())
         torch.testing.assert_close(network(weighted(False, 0.0, graph)), plain(GraphTensors.of(graph)))
         assert not torch.allclose(network(weighted(False, 1.0, graph)), network(weighted(False, 0.0, graph)))
-        assert [conv.dropout for conv in network.backbone.convs] == [0.5 * (backbone == "gat-dropout")] * 2
+        assert [conv.dropout for conv in network.backbone.convs] == [
+            0.5 * (backbone == "gat(attention_dropout=True)")
+        ] * 2
 
 
 def test_symmetric_weights_are_divided_by_the_roots_of_both_row_sums():
@@ -82,13 +84,13 @@ def test_symmetric_weights_are_divided_by_the_roots_of_both_row_sums():
 @pytest.mark.parametrize("backbone", ["gcn", "gat"])
 def test_normalisation_acts_on_the_labels_that_arrive_and_on_a_gcn_but_not_on_attention(backbone):
     rows, symmetric = (weighted(backbone == "gcn", symmetric=choice) for choice in (False, True))
-    network = weighted_network(GCNLPA(backbone, 16), rows, 3)
+    network = GCNLPA(backbone, 16)._build(rows.num_features, 3)
     assert torch.equal(network(rows), network(symmetric)) == (backbone == "gat")
     nodes, y = torch.tensor([0, 3, 5, 8]), torch.tensor([2, 0, 1, 1])
     T = [arrived_labels(tensors.transition, nodes, y, 3, 3, False) for tensors in (rows, symmetric)]
     assert not torch.allclose(*T)
     task = clusters()
-    fits = [fitted(task, backbone=backbone, normalisation=name).predict_proba() for name in ("rows", "symmetric")]
+    fits = [fitted(task, backbone=backbone, normalisation=name).predict_proba(**OWN) for name in ("rows", "symmetric")]
     assert abs(fits[0] - fits[1]).max() > 1e-4
 
 
@@ -106,7 +108,7 @@ def test_labels_arrive_as_by_dense_powers(leave_one_out):
 
 def test_a_gcn_on_the_weighted_graph_equals_dense_products():
     tensors = weighted()
-    network = weighted_network(GCNLPA("gcn", 16), tensors, 3)
+    network = GCNLPA("gcn", 16)._build(tensors.num_features, 3)
     A = torch.from_numpy(dense(tensors)).float()
     h = torch.from_numpy(
         tensors.graph.x.toarray() / np.maximum(np.sqrt((tensors.graph.x**2).sum(axis=1)), 1e-9)[:, None]
@@ -163,9 +165,9 @@ def test_seeds_fix_the_answer_and_test_labels_are_not_seen():
 def test_validation_labels_only_select_and_the_label_term_matters():
     task = clusters()
     swapped = task.graph.with_labels(np.where(task.validation, (task.graph.y + 1) % 3, task.graph.y))
-    once = [GCNLPA(epochs=1).fit(graph, task.validation).predict_proba() for graph in (task.graph, swapped)]
+    once = [GCNLPA(epochs=1).fit(graph, task.validation).predict_proba(**OWN) for graph in (task.graph, swapped)]
     np.testing.assert_array_equal(*once)
-    answers = [fitted(task, label_weight=weight, evaluate_every=60).predict_proba() for weight in (0.0, 10.0)]
+    answers = [fitted(task, label_weight=weight, evaluate_every=60).predict_proba(**OWN) for weight in (0.0, 10.0)]
     assert np.abs(answers[0] - answers[1]).max() > 1e-3
 
 
@@ -173,3 +175,13 @@ def test_validation_labels_only_select_and_the_label_term_matters():
 def test_bad_settings_are_refused(settings):
     with pytest.raises(InputError, match=next(iter(settings))):
         fitted(clusters(), **settings)
+
+
+def test_only_the_fitted_graph_has_edge_weights():
+    task, other = clusters(), clusters(size=15, seed=4)
+    model = fitted(task)
+    assert model.edge_weights_.abs().max() > 0
+    relabelled = task.graph.with_labels(np.full(task.graph.num_nodes, -1))
+    np.testing.assert_array_equal(model.predict_proba(relabelled), model.predict_proba(**OWN))
+    with pytest.raises(InputError, match="fit it on the other graph"):
+        model.predict(other.graph)

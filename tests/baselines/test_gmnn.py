@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from clusters import clusters, seeded_answers
+from clusters import OWN, clusters, seeded_answers
 from dpmsnc.baselines import GMNN
 from dpmsnc.baselines.gmnn import Learner, draw_labels
 from dpmsnc.data import grid_scattered
@@ -14,6 +14,12 @@ from random_graphs import random_graph
 QUICK = {"pretraining": 40, "epochs": 30, "hidden_channels": 16}
 
 
+def learners(model, graph):
+    """q and p as training begins with them."""
+    tensors = GraphTensors.of(graph)
+    return model._learners(model._build(tensors.num_features, 3), tensors)
+
+
 def fitted(task, **options):
     return GMNN(**{**QUICK, **options}).fit(task.graph, task.validation)
 
@@ -23,7 +29,7 @@ def fitted(task, **options):
 @pytest.mark.parametrize("prediction", ["q", "p"])
 def test_clusters_are_told_apart(backbone, sees, prediction):
     task = clusters()
-    proba = fitted(task, backbone=backbone, sees=sees, prediction=prediction).predict_proba()
+    proba = fitted(task, backbone=backbone, sees=sees, prediction=prediction).predict_proba(**OWN)
     np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-5)
     assert accuracy(proba.argmax(axis=1), task.truth, task.test) >= 0.8
 
@@ -31,7 +37,7 @@ def test_clusters_are_told_apart(backbone, sees, prediction):
 @pytest.mark.parametrize("sees", ["neighbourhood", "neighbours"])
 def test_whose_labels_p_sees(sees):
     graph = random_graph()
-    _, p = GMNN(sees=sees, hidden_channels=16)._networks(GraphTensors.of(graph), 3)
+    _, p = learners(GMNN(sees=sees, hidden_channels=16), graph)
     A = graph.adjacency.toarray() > 0
     walks = (A + np.eye(20)) @ (A + np.eye(20)) > 0 if sees == "neighbourhood" else A
     Y = torch.nn.functional.one_hot(torch.arange(20) % 3, 3).float()
@@ -47,7 +53,7 @@ def test_whose_labels_p_sees(sees):
 
 def test_p_never_sees_features_and_q_never_labels():
     graph = random_graph()
-    q, p = GMNN(hidden_channels=16)._networks(GraphTensors.of(graph), 3)
+    q, p = learners(GMNN(hidden_channels=16), graph)
     assert q.network.backbone.convs[0].in_channels == 6 and p.network.backbone.convs[0].in_channels == 3
 
 
@@ -118,10 +124,10 @@ def test_on_a_grid_without_features_p_answers_exactly_where_a_neighbour_is_known
     options = {"num_layers": 1, "sees": "neighbours", "prediction": "p", "draw": "expected", "epochs": 100}
     assert 10 < decided.sum() < task.test.sum()
     for seed in range(3):
-        own = fitted(task, hidden_channels=64, **options, seed=seed).predict_proba().argmax(axis=1)
+        own = fitted(task, hidden_channels=64, **options, seed=seed).predict_proba(**OWN).argmax(axis=1)
         assert (own == task.truth)[decided].all()
     # all nodes are alike to q
-    q = fitted(task, num_layers=1).predict_proba()
+    q = fitted(task, num_layers=1).predict_proba(**OWN)
     np.testing.assert_allclose(q, np.tile(q[0], (200, 1)), atol=1e-5)
 
 
@@ -135,7 +141,8 @@ def test_validation_labels_only_select():
     task = clusters()
     swapped = task.graph.with_labels(np.where(task.validation, (task.graph.y + 1) % 3, task.graph.y))
     once = [
-        GMNN(pretraining=1, epochs=1).fit(graph, task.validation).predict_proba() for graph in (task.graph, swapped)
+        GMNN(pretraining=1, epochs=1).fit(graph, task.validation).predict_proba(**OWN)
+        for graph in (task.graph, swapped)
     ]
     np.testing.assert_array_equal(*once)
 
@@ -145,9 +152,8 @@ def test_the_optimiser_is_the_one_asked_for():
     kinds = []
     for name in ("adam", "rmsprop"):
         model = GMNN(**QUICK, optimiser=name)
-        learners = model._networks(GraphTensors.of(task.graph, model.scaling), 3)
-        kinds.append([type(learner.optimiser) for learner in learners])
-        proba = model.fit(task.graph, task.validation).predict_proba()
+        kinds.append([type(learner.optimiser) for learner in learners(model, task.graph)])
+        proba = model.fit(task.graph, task.validation).predict_proba(**OWN)
         assert accuracy(proba.argmax(axis=1), task.truth, task.test) >= 0.8
     assert kinds == [[torch.optim.Adam] * 2, [torch.optim.RMSprop] * 2]
 
@@ -155,7 +161,7 @@ def test_the_optimiser_is_the_one_asked_for():
 def test_without_validation_the_last_prediction_is_kept():
     task = clusters()
     graph = task.graph.with_labels(np.where(task.train, task.graph.y, -1))
-    proba = GMNN(**QUICK).fit(graph).predict_proba()
+    proba = GMNN(**QUICK).fit(graph).predict_proba(**OWN)
     assert accuracy(proba.argmax(axis=1), task.truth, task.test) >= 0.8
 
 

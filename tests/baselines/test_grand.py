@@ -5,11 +5,12 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from clusters import clusters, seeded_answers
+from clusters import OWN, clusters, seeded_answers
 from dpmsnc.baselines import GRAND
 from dpmsnc.baselines.grand import RandomPropagation, drop_nodes, inconsistency, mixed_orders
 from dpmsnc.errors import InputError
 from dpmsnc.metrics import accuracy
+from dpmsnc.nn.input_dropout import InputDropout
 from dpmsnc.nn.operator import GraphTensors
 
 QUICK = {"epochs": 150, "num_layers": 3, "scaling": "unit"}
@@ -28,7 +29,7 @@ def dense_propagation(graph, orders):
 @pytest.mark.parametrize("features", ["sparse", "dense"])
 def test_clusters_are_told_apart(features):
     task = clusters(features=features)
-    proba = fitted(task).predict_proba()
+    proba = fitted(task).predict_proba(**OWN)
     np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-5)
     assert accuracy(proba.argmax(axis=1), task.truth, task.test) >= 0.85
 
@@ -49,12 +50,13 @@ def test_propagation_equals_the_dense_polynomial_and_its_draws_average_to_infere
 def test_spreading_the_hidden_layer_equals_spreading_the_features():
     graph = clusters(size=15).graph
     tensors = GraphTensors.of(graph, "rows")
-    network = RandomPropagation(tensors, 3, GRAND(num_layers=3, drop_node=0.5))
+    network = RandomPropagation(tensors.num_features, 3, GRAND(num_layers=3, drop_node=0.5))
     X = 0.5 * graph.x.toarray() / np.maximum(graph.x.toarray().sum(axis=1, keepdims=True), 1)
     W_1, b_1 = network.weight.detach().numpy(), network.bias.detach().numpy()
     hidden = np.maximum(dense_propagation(graph, 3) @ X @ W_1 + b_1, 0)
     expected = hidden @ network.head.weight.detach().numpy().T + network.head.bias.detach().numpy()
-    np.testing.assert_allclose(network().detach()[:, 0], expected, atol=1e-5)
+    found = network(tensors.operator("gcn"), network.expected(tensors.x))[:, 0]
+    np.testing.assert_allclose(found.detach(), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("features", ["sparse", "dense"])
@@ -62,9 +64,9 @@ def test_thinned_features_average_to_the_features_with_their_gradient(features):
     graph = clusters(size=10, features=features).graph
     x = sp.diags_array(1 / np.sqrt((graph.x * graph.x).sum(axis=1))) @ graph.x
     tensors = GraphTensors.of(replace(graph, x=x.astype(np.float32)), "raw")
-    network = RandomPropagation(tensors, 3, GRAND(augmentations=3000, drop_node=0.0, input_dropout=0.25))
-    drawn = network.dropped(torch.Generator().manual_seed(0))
-    exact = network.dropped(None)
+    network = RandomPropagation(24, 3, GRAND(augmentations=3000, drop_node=0.0, input_dropout=0.25))
+    drawn = network.dropped(InputDropout(tensors.x), torch.Generator().manual_seed(0))
+    exact = network.expected(tensors.x)
     np.testing.assert_allclose(drawn.detach().mean(dim=1), exact.detach()[:, 0], atol=0.03)
     upstream = torch.randn(30, 1, 32, generator=torch.Generator().manual_seed(1))
     gradients = [torch.autograd.grad((h * upstream).sum(dim=(0, 2)).mean(), network.weight)[0] for h in (drawn, exact)]

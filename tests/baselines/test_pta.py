@@ -3,6 +3,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from clusters import OWN
 from dpmsnc.baselines import PTA
 from dpmsnc.baselines.pta import adaptive_loss
 from dpmsnc.data import Task, benchmarks, grid_localized, load
@@ -41,10 +42,10 @@ def task_of(graph):
 def test_two_clusters_are_told_apart(features, validated):
     task = task_of(two_clusters(features=features))
     model = PTA().fit(task.graph, task.validation if validated else None)
-    probabilities = model.predict_proba()
+    probabilities = model.predict_proba(**OWN)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-6)
     assert accuracy(probabilities.argmax(axis=1), task.truth, task.test) >= 0.9
-    assert set(model.predict()) == {"left", "right"} and model.classes_ == ("left", "right")
+    assert set(model.predict()) == {"left", "right"} and model.classes_.tolist() == ["left", "right"]
 
 
 def test_the_weight_discounts_targets_but_carries_no_gradient():
@@ -85,7 +86,7 @@ def test_a_seed_fixes_the_answer_whatever_the_global_state():
     answers = []
     for state, seed in [(1, 0), (2, 0), (1, 1)]:
         torch.manual_seed(state)
-        answers.append(PTA(seed=seed).fit(task.graph, task.validation).predict_proba())
+        answers.append(PTA(seed=seed).fit(task.graph, task.validation).predict_proba(**OWN))
     np.testing.assert_array_equal(answers[0], answers[1])
     assert (answers[0] != answers[2]).any()
 
@@ -94,11 +95,11 @@ def test_poisoned_test_labels_change_nothing_and_validation_labels_only_select()
     task = task_of(two_clusters())
     poisoned = np.where(task.test, 1 - task.truth, task.truth)
     other = Task.hiding("poisoned", two_clusters().with_labels(poisoned), task.train, task.validation, task.test)
-    answers = [PTA().fit(t.graph, t.validation).predict_proba() for t in (task, other)]
+    answers = [PTA().fit(t.graph, t.validation).predict_proba(**OWN) for t in (task, other)]
     np.testing.assert_array_equal(*answers)
     # with a single epoch there is nothing to select: validation labels must then be without effect
     swapped = task.graph.with_labels(np.where(task.validation, 1 - task.graph.y, task.graph.y))
-    answers = [PTA(max_epochs=1).fit(g, task.validation).predict_proba() for g in (task.graph, swapped)]
+    answers = [PTA(max_epochs=1).fit(g, task.validation).predict_proba(**OWN) for g in (task.graph, swapped)]
     np.testing.assert_array_equal(*answers)
 
 
@@ -106,7 +107,9 @@ def test_the_kept_epoch_is_the_best_on_validation():
     task = task_of(two_clusters(seed=3))
     reached = [
         accuracy(
-            PTA(max_epochs=n).fit(task.graph, task.validation).predict_proba().argmax(1), task.truth, task.validation
+            PTA(max_epochs=n).fit(task.graph, task.validation).predict_proba(**OWN).argmax(1),
+            task.truth,
+            task.validation,
         )
         for n in (1, 5, 20, 100)
     ]
@@ -129,7 +132,7 @@ def test_impatience_ends_training_early(monkeypatch):
 
 def test_without_features_every_node_of_a_regular_graph_gets_the_same_answer():
     task = grid_localized(columns=20)
-    probabilities = PTA().fit(task.graph, task.validation).predict_proba()
+    probabilities = PTA().fit(task.graph, task.validation).predict_proba(**OWN)
     np.testing.assert_allclose(probabilities, np.tile(probabilities[0], (40, 1)), atol=1e-5)
 
 
@@ -137,5 +140,6 @@ def test_without_features_every_node_of_a_regular_graph_gets_the_same_answer():
 @pytest.mark.slow
 def test_cora_public_split():
     task = load("cora")
-    predicted = PTA(seed=0).fit(task.graph, task.validation).predict_proba().argmax(axis=1)
-    assert accuracy(predicted, task.truth, task.test) >= 0.825
+    fits = (PTA(seed=seed).fit(task.graph, task.validation) for seed in range(5))
+    found = [accuracy(fit.predict_proba(**OWN).argmax(axis=1), task.truth, task.test) for fit in fits]
+    assert np.mean(found) >= 0.825  # one seed alone differs by two points from processor to processor

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
+from clusters import OWN
 from dpmsnc import Training
-from dpmsnc.baselines import G3NN, GNN, GRAND, PTA, Stack
-from dpmsnc.baselines.stack import MEMBERS, calibrated, mixture, reweighted
+from dpmsnc.baselines import G3NN, GNN, GRAND, METHODS, PTA, Stack
+from dpmsnc.baselines.stack import MEMBERS, calibrated, mixture, reweighted, sharpened
 from dpmsnc.data import grid_scattered
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.node_classifier import NodeClassifier
-from dpmsnc.evidence.run.methods import METHODS
-from dpmsnc.evidence.run.store import configuration
 
 SHORT = {"gcn": {"epochs": 5}, "g3nn": {"epochs": 5}}
 
@@ -106,35 +105,51 @@ def test_class_shares_are_estimated_where_validation_nodes_do_not_tell_them(clas
     validation = np.zeros(task.graph.num_nodes, bool)
     for label, count in enumerate(counts):
         validation[np.flatnonzero(task.validation & (task.graph.y == label))[:count]] = True
-    answer = Stack({"gcn": {"epochs": 5}}, class_shares).fit(task.graph, validation=validation).predict_proba()
+    answer = Stack({"gcn": {"epochs": 5}}, class_shares).fit(task.graph, validation=validation).predict_proba(**OWN)
     nodes = np.flatnonzero(validation)
-    member = GNN(epochs=5).fit(task.graph, validation=validation).predict_proba()
+    member = GNN(epochs=5).fit(task.graph, validation=validation).predict_proba(**OWN)
     plain = calibrated(member, nodes, task.graph.y[nodes])
     assert np.allclose(answer, plain, atol=1e-12) != estimated
 
 
+def test_another_graph_has_the_stored_temperatures_and_weights_and_no_class_shares():
+    task = grid_scattered(columns=200)
+    settings = {"gcn": {"epochs": 5, "input_dropout": 0.1}, "gmnn": {"pretraining": 5, "epochs": 5, "prediction": "p"}}
+    stack = Stack(settings, "estimated").fit(task.graph, validation=task.validation)
+    assert stack.class_weights_ is not None and list(stack.inverse_temperatures_) == ["gcn", "gmnn"]
+    other = grid_scattered(columns=40, seed=3).graph
+    expected = sum(
+        weight * sharpened(stack.members_[name][0]._marginals(other, other.y), stack.inverse_temperatures_[name])
+        for name, weight in stack.weights_.items()
+    )
+    np.testing.assert_allclose(stack.predict_proba(other, clamp_known=False), expected)
+    shares = stack.predict_proba(**OWN) / stack.class_weights_  # on the fitted graph, answers are weighed
+    stack.class_weights_ = None
+    np.testing.assert_allclose(shares / shares.sum(axis=1, keepdims=True), stack.predict_proba(**OWN))
+
+
 def test_members_that_are_fitted_several_times_answer_with_their_mean(task):
     stack = Stack({"gcn": {"epochs": 5}}, repeats=2, seed=3).fit(task.graph)
-    fits = [GNN(epochs=5, seed=seed).fit(task.graph).predict_proba() for seed in (3, 1003)]
-    assert np.allclose(stack.predict_proba(), np.mean(fits, axis=0)) and not np.allclose(fits[0], fits[1])
+    fits = [GNN(epochs=5, seed=seed).fit(task.graph).predict_proba(**OWN) for seed in (3, 1003)]
+    assert np.allclose(stack.predict_proba(**OWN), np.mean(fits, axis=0)) and not np.allclose(fits[0], fits[1])
 
 
 def test_it_is_the_mixture_of_its_members(task):
     stack = Stack(SHORT, seed=3).fit(task.graph, validation=task.validation)
     nodes = np.flatnonzero(task.validation)
     members = [
-        calibrated(model.fit(task.graph, validation=task.validation).predict_proba(), nodes, task.truth[nodes])
+        calibrated(model.fit(task.graph, validation=task.validation).predict_proba(**OWN), nodes, task.truth[nodes])
         for model in (GNN(epochs=5, seed=3), G3NN(epochs=5, seed=3))
     ]
     expected = sum(w * p for w, p in zip(stack.weights_.values(), members, strict=True))
-    assert np.allclose(stack.predict_proba(), expected) and list(stack.weights_) == ["gcn", "g3nn"]
+    assert np.allclose(stack.predict_proba(**OWN), expected) and list(stack.weights_) == ["gcn", "g3nn"]
 
 
 def test_without_validation_labels_all_vote_equally(task):
     stack = Stack(SHORT).fit(task.graph, validation=None)
-    members = [model.fit(task.graph).predict_proba() for model in (GNN(epochs=5), G3NN(epochs=5))]
+    members = [model.fit(task.graph).predict_proba(**OWN) for model in (GNN(epochs=5), G3NN(epochs=5))]
     assert stack.weights_ == {"gcn": 0.5, "g3nn": 0.5}
-    assert np.allclose(stack.predict_proba(), np.mean(members, axis=0))
+    assert np.allclose(stack.predict_proba(**OWN), np.mean(members, axis=0))
 
 
 @pytest.mark.parametrize(
@@ -160,14 +175,14 @@ def test_every_member_takes_a_seed():
 
 def test_members_are_the_methods_of_the_tables():
     for name in ("gcn", "gat", "sage"):
-        assert configuration(MEMBERS[name](seed=7)) == configuration(METHODS[name].build(7))
+        assert MEMBERS[name](seed=7).configuration() == METHODS[name].build(7).configuration()
 
 
 def test_by_default_it_mixes_the_three_that_start_best(task, monkeypatch):
     for kind, limit in ((PTA, "max_epochs"), (GRAND, "epochs"), (G3NN, "epochs")):
         monkeypatch.setattr(kind, "_fit", lambda self, *a, fit=kind._fit, name=limit: fit(short(self, name), *a))
     stack = Stack().fit(task.graph, validation=task.validation)
-    assert list(stack.weights_) == ["pta", "grand", "g3nn"] and np.allclose(stack.predict_proba().sum(axis=1), 1)
+    assert list(stack.weights_) == ["pta", "grand", "g3nn"] and np.allclose(stack.predict_proba(**OWN).sum(axis=1), 1)
 
 
 def test_a_classifier_starts_from_it_and_keeps_that_through_a_folder(task, tmp_path):
@@ -176,7 +191,7 @@ def test_a_classifier_starts_from_it_and_keeps_that_through_a_folder(task, tmp_p
     model.fit(task.graph, validation=task.validation)
     model.save(tmp_path / "model")
     assert NodeClassifier.load(tmp_path / "model").initialiser == ["stack", {"members": SHORT}]
-    expected = Stack(SHORT, seed=3).fit(task.graph, validation=task.validation).predict_proba()
+    expected = Stack(SHORT, seed=3).fit(task.graph, validation=task.validation).predict_proba(**OWN)
     assert np.allclose(model.initialiser_proba_, expected, atol=1e-6)
 
 

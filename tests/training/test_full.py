@@ -1,4 +1,4 @@
-"""Training on many graphs: the union, times of their own, and what is shown."""
+"""Training on many graphs: times of their own, and what is shown."""
 
 import numpy as np
 import pytest
@@ -31,18 +31,7 @@ def trainer(shows_known: bool, parameterisation: str = "label", **options: float
     return Trainer(optimiser, objective, source, settings, generator)
 
 
-def test_the_union_keeps_edges_features_and_labels_of_each_graph():
-    union = GraphBatch.of([PATH, CYCLE]).graph
-    adjacency = union.adjacency.toarray()
-    assert (adjacency[:3, :3] == PATH.adjacency.toarray()).all() and (adjacency[3:, 3:] == CYCLE.adjacency).all()
-    assert not adjacency[:3, 3:].any()
-    assert (union.x == np.concatenate([PATH.x, CYCLE.x])).all() and union.y.tolist() == [0, 1, 0, 0, 1, 0, 1]
-
-
-def test_graphs_of_other_classes_or_without_all_labels_are_refused():
-    other = Graph.build([(0, 1), (1, 2)], x=np.eye(3), y=["a", "b", "a"])
-    with pytest.raises(InputError, match="same classes"):
-        GraphBatch.of([PATH, other])
+def test_graphs_without_all_labels_are_refused():
     with pytest.raises(InputError, match="every node needs a label"):
         LabelledGraphs.of([PATH.with_labels(np.array([0, 1, -1]))])
 

@@ -12,7 +12,7 @@ from random_graphs import random_graph
 CLASSES, DRAWS = 3, 6
 
 
-@pytest.mark.parametrize("backbone", ["gcn", "gat", "gcnii", "sage-normalized", "gin"])
+@pytest.mark.parametrize("backbone", ["gcn", "gat", "gcnii", "sage(normalize=True)", "gin"])
 @pytest.mark.parametrize("times", ["draws", "nodes"])
 @pytest.mark.parametrize("size", [2, 1.6, 0.5])
 def test_the_gradient_does_not_depend_on_how_draws_are_parted(backbone, times, size, monkeypatch):

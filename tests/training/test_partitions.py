@@ -12,7 +12,9 @@ from dpmsnc.baselines import LabelPropagation
 from dpmsnc.config import Sampling, Training
 from dpmsnc.data.grids import grid_scattered
 from dpmsnc.errors import InputError
+from dpmsnc.estimators.base import only
 from dpmsnc.graph import Graph
+from dpmsnc.graph.features import Features
 from dpmsnc.nn.operator import GraphTensors, Operator
 from dpmsnc.training.checkpoint import identity
 from dpmsnc.training.partitions import CLUSTERS_PER_PART, Parts
@@ -20,6 +22,13 @@ from random_graphs import random_graph
 
 TASK = grid_scattered(columns=40, seed=0)
 OPTIONS = {"steps": 30, "refresh_every": 10, "initialiser_refreshes": 2, "evaluate_every": 10}
+
+
+def source_of(clf):
+    """The source that a fit of the classifier would train on."""
+    clf.train_, clf.validation_ = TASK.train, TASK.validation
+    clf._take(TASK.graph, Features.fit(TASK.graph, clf.scaling))
+    return clf._trainer(TASK.graph, only(TASK.graph, TASK.train), only(TASK.graph, TASK.validation)).source
 
 
 def classifier(**options) -> NodeClassifier:
@@ -96,7 +105,7 @@ def test_a_part_is_normalised_by_its_own_degrees():
 
 def test_one_part_is_the_whole_graph_without_metis(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymetis", None)
-    source = classifier(parts=1)._trainer(TASK.graph, TASK.train, TASK.validation, fit_initialiser=True).source
+    source = source_of(classifier(parts=1))
     nodes, graph = source.part()
     assert nodes == slice(None) and graph is source.graph and source.parts_left == []
 
@@ -115,7 +124,7 @@ def test_more_parts_than_nodes_are_refused():
 
 
 def test_a_step_sees_the_labels_and_weights_of_its_part_alone():
-    source = classifier(parts=4)._trainer(TASK.graph, TASK.train, TASK.validation, fit_initialiser=True).source
+    source = source_of(classifier(parts=4))
     source.refresh(0)
     nodes, part = source.part()
     shown = source.show(nodes)

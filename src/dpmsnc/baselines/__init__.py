@@ -1,4 +1,7 @@
-"""The methods the paper compares with, behind the same verbs as `NodeClassifier`; one file per method."""
+"""The methods the paper compares with, behind the same verbs as `NodeClassifier`; one file per method.
+
+Each file registers its method in `METHODS`, which is whole once this package is imported.
+"""
 
 from dpmsnc.baselines.appnp import APPNP
 from dpmsnc.baselines.base import Baseline
@@ -15,6 +18,7 @@ from dpmsnc.baselines.mlp import MLP
 from dpmsnc.baselines.pta import PTA
 from dpmsnc.baselines.stack import Stack
 from dpmsnc.estimators.masked_labels import MaskedLabels
+from dpmsnc.estimators.methods import METHODS
 
 __all__ = [
     "APPNP",
@@ -24,6 +28,7 @@ __all__ = [
     "GMNN",
     "GNN",
     "GRAND",
+    "METHODS",
     "MLP",
     "PTA",
     "Baseline",

@@ -15,30 +15,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import inf
+from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.nn import APPNP as Propagation
 
+from dpmsnc.baselines.base import Ranges
 from dpmsnc.baselines.mlp import MLP
-from dpmsnc.config import check_range
-from dpmsnc.graph import Graph
+from dpmsnc.estimators.base import METHODS, Method, seeded
+from dpmsnc.estimators.search_space import OPTIMISER, SearchSpace, same
 from dpmsnc.nn.operator import GraphTensors
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class APPNP(MLP):
     """An `MLP` whose logits are propagated `num_layers` times."""
 
     num_layers: int = 10
     alpha: float = 0.1
 
-    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        check_range(self, num_layers=(0, inf), alpha=(0, 1))
-        return super()._fit(graph, y_train, y_validation)
+    ranges: ClassVar[Ranges] = {"num_layers": (0, inf), "alpha": (0, 1)}
 
     def _propagation(self, tensors: GraphTensors) -> Callable[[Tensor], Tensor]:
         spread, S = Propagation(self.num_layers, self.alpha, normalize=False), tensors.operator("gcn").matrix
         return lambda h: spread(h, S)
+
+
+METHODS["appnp"] = Method(
+    partial(seeded, APPNP),
+    search=SearchSpace(
+        {
+            **same("hidden_channels", "dropout", "scaling"),
+            **OPTIMISER,
+            **{"propagations": "num_layers", "damping": "alpha"},
+        }
+    ),
+)

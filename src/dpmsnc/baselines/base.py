@@ -1,72 +1,111 @@
-"""The verbs that all baselines share with `NodeClassifier`, on top of one method that fills in `proba_`."""
+"""What all baselines share beyond the verbs of an estimator: ranges of settings, one network, and state to save."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from math import inf
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
-from dpmsnc.config import LARGEST_SEED, check_range
-from dpmsnc.errors import InputError
-from dpmsnc.graph import UNKNOWN, Graph
-from dpmsnc.graph.split import split_known
+from dpmsnc.config import LARGEST_SEED, check_choices, check_range
+from dpmsnc.errors import InputError, ModelFileError
+from dpmsnc.estimators.base import Estimator, described
+from dpmsnc.estimators.state import is_network, pack, unpack
+from dpmsnc.files import group
+from dpmsnc.graph import Graph
+from dpmsnc.graph.features import Features
+from dpmsnc.nn.operator import GraphTensors
+from dpmsnc.targets import OneClass
 
-RANGES = {
-    **dict.fromkeys(("hidden_channels", "epochs", "evaluate_every"), (1, inf)),
+Ranges = Mapping[str, tuple[float, float]]
+RANGES: Ranges = {
+    **dict.fromkeys(("hidden_channels", "num_layers", "epochs", "patience", "evaluate_every"), (1, inf)),
     **dict.fromkeys(("lr", "weight_decay"), (0, inf)),
+    **dict.fromkeys(("dropout", "input_dropout"), (0, 0.99)),
     "seed": (0, LARGEST_SEED),
 }
-"""Of what many baselines have; what is particular to one is checked there."""
+"""Least and largest values of settings that many baselines have."""
+SAVED_ELSEWHERE = ("graph_", "target_", "classes_", "n_features_in_", "features_")
+"""Fitted attributes that follow from the graph, or are saved in a form of their own."""
 
 
-class Baseline(ABC):
-    """Fit on a partly labelled graph, then predict every node of it.
+class Baseline(Estimator):
+    """A method with a class for every node, on its own given what was learned.
 
-    A baseline implements `_fit`. The given labels are evidence, not answers: `predict` returns the method's own opinion
-    on labelled nodes too, which is what the tables score.
+    A baseline implements `_fit` and `_marginals`; one with a network also `_build`, and keeps the fitted one in
+    `network_`.
     """
 
-    seed: int = 0
+    any_target: ClassVar[bool] = False
+    """Whether it answers for tags and numbers, too."""
+    ranges: ClassVar[Ranges] = {}
+    """Ranges of settings that are particular to this method, over those of `RANGES`."""
+    network_: nn.Module
 
-    graph_: Graph
-    classes_: tuple[Any, ...]
-    proba_: NDArray[np.float64]
+    def _check_settings(self) -> None:
+        check_choices(self)
+        ranges = {**RANGES, **self.ranges}
+        check_range(self, **{name: bounds for name, bounds in ranges.items() if hasattr(self, name)})
 
-    def fit(self, graph: Graph, validation: Any = None) -> Self:
-        """Learn from the known labels; those named by `validation` (a share, ids or a mask) choose among what was
-        learned from the others, and in a `Stack` they weigh it."""
-        self.check_common()
-        train, held_out = split_known(graph, validation, self.seed)
-        self.graph_, self.classes_ = graph, graph.classes
-        y_train = np.where(train, graph.y, UNKNOWN)
-        y_validation = np.where(held_out, graph.y, UNKNOWN)
-        self.proba_ = self._fit(graph, y_train, y_validation)
-        return self
+    def _learn(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any], **options: Any) -> None:
+        if not self.any_target and (not isinstance(graph.target, OneClass) or graph.target.on != "node"):
+            what = described(graph.target)
+            raise InputError(f"{type(self).__name__} predicts the class of a node, not the {what}; take NodeClassifier")
+        super()._learn(graph, y_train, y_validation, **options)
 
-    def check_common(self) -> None:
-        """Complain of what many baselines have and is out of range here."""
-        check_range(self, **{name: bounds for name, bounds in RANGES.items() if hasattr(self, name)})
+    def _build(self, in_channels: int, num_classes: int) -> nn.Module:
+        """A network in its initial state, by torch's own random numbers."""
+        raise NotImplementedError
 
-    @abstractmethod
-    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Class probabilities of every node; labels are indices into the classes, -1 where there is none."""
+    def _network(self) -> Any:
+        """The network that training begins with, fixed by the seed."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            return self._build(self.features_.num_features or 1, self.target_.channels)
 
-    def predict_proba(self) -> NDArray[np.float64]:
-        """Marginals of every node, columns in the order of `classes_`."""
-        self._check_fitted()
-        return self.proba_
+    def _fitted_network(self) -> nn.Module:
+        """A network of the shape of `network_`, to load weights into."""
+        return self._network()
 
-    def predict(self) -> NDArray[Any]:
-        """The most probable class of every node, by name."""
-        self._check_fitted()
-        return self.graph_.decode(self.proba_.argmax(axis=1))
+    def _tensors(self, graph: Graph) -> GraphTensors:
+        """A graph as the network sees it, with features scaled as fitted."""
+        return GraphTensors.of(graph, self.features_)
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "proba_"):
-            raise InputError(f"this {type(self).__name__} is not fitted yet; call fit(graph) first")
+    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """What was fitted, apart from the graph: tensors by name, and JSON values that refer to them."""
+        tensors: dict[str, Tensor] = {}
+        features, moments = self.features_.state()
+        tensors |= {f"features/{name}": torch.from_numpy(array) for name, array in moments.items()}
+        names = [name for name in vars(self) if name.endswith("_") and name not in SAVED_ELSEWHERE]
+        return tensors, {"features": features, "learned": {n: pack(getattr(self, n), n, tensors) for n in names}}
+
+    @classmethod
+    def _from_state(
+        cls, params: dict[str, Any], tensors: dict[str, Tensor], values: dict[str, Any], graph: Graph
+    ) -> Self:
+        """The fitted baseline, from its settings, what `_state` gave, and the graph that was fitted."""
+        model = cls(**params)
+        model._check_settings()
+        moments = {name: tensor.numpy() for name, tensor in group(tensors, "features/").items()}
+        features = Features.from_state(values["features"], moments)
+        features.check(graph)
+        model._take(graph, features)
+        for name, packed in sorted(values["learned"].items(), key=is_network):  # which may need the others
+            if not name.endswith("_") or name.startswith("_") or name in SAVED_ELSEWHERE:
+                raise ModelFileError(f"{name!r} is nothing that a {cls.__name__} learns; fit again")
+            setattr(model, name, unpack(model, packed, tensors))
+        model._check_state()
+        return model
+
+    def _check_state(self) -> None:
+        """Raise `ModelFileError` where what was saved belongs to another graph."""
+        masks = (getattr(self, name, self.graph_.known) for name in ("train_", "validation_"))
+        if any(mask.shape != (self.graph_.num_nodes,) for mask in masks):
+            raise ModelFileError("the graph is not the one that the model was fitted on; fit again")
 
 
 def one_hot(y: NDArray[np.int64], num_classes: int) -> NDArray[np.float64]:

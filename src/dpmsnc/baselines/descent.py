@@ -1,4 +1,4 @@
-"""Descent on a loss, with the prediction kept that is best on validation nodes: the loop that several baselines share.
+"""Descent on a loss, with the weights kept that are best on validation nodes: the loop that several baselines share.
 
 The best prediction is the most accurate one, of equals the one with the least loss. The original methods differ in
 this (GRAND and G3NN keep the least validation loss); one rule for all that descend here makes their rows comparable.
@@ -13,14 +13,16 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dpmsnc.graph import UNKNOWN
 
+Weights = dict[str, Tensor]
+
 
 class Selection:
-    """Keeps the prediction that is best on validation nodes, by accuracy and then by loss, and says when to stop."""
+    """Tells which prediction is best on validation nodes, by accuracy and then by loss, and when to stop."""
 
     def __init__(self, y_validation: NDArray[np.int64], patience: int) -> None:
         self.nodes = torch.from_numpy(np.flatnonzero(y_validation != UNKNOWN))
@@ -29,22 +31,33 @@ class Selection:
         self.patience = self.left = patience
         self.best = (-1.0, -math.inf)
         self.top_accuracy, self.least_loss = -1.0, math.inf
-        self.z: Tensor | None = None
 
-    def goes_on(self, z: Tensor) -> bool:
-        """Take note of this epoch's propagated probabilities; False once patience is spent."""
+    @property
+    def spent(self) -> bool:
+        """Whether nothing has improved for so many predictions as patience allows."""
+        return self.left <= 0
+
+    def is_best(self, z: Tensor) -> bool:
+        """Take note of class probabilities, up to a factor: whether they are the best so far, or equal to the best.
+
+        Without validation nodes there is nothing to choose by, and the last prediction is the best.
+        """
+        if not self.possible:
+            return True
         q = z[self.nodes]
         accuracy = float((q.argmax(dim=1) == self.labels).float().mean())
         loss = float(F.nll_loss((q / q.sum(dim=1, keepdim=True)).log(), self.labels))
         improved = accuracy > self.top_accuracy or loss < self.least_loss
         self.left = self.patience if improved else self.left - 1
         self.top_accuracy, self.least_loss = max(accuracy, self.top_accuracy), min(loss, self.least_loss)
-        if (accuracy, -loss) >= self.best:
-            self.best, self.z = (accuracy, -loss), z
-        return self.left > 0
+        best = (accuracy, -loss) >= self.best
+        if best:
+            self.best = (accuracy, -loss)
+        return best
 
 
 def descend(
+    network: nn.Module,
     loss: Callable[[], Tensor],
     predict: Callable[[], Tensor],
     optimiser: torch.optim.Optimizer,
@@ -52,24 +65,24 @@ def descend(
     epochs: int,
     patience: int,
     evaluate_every: int,
-) -> NDArray[np.float64]:
-    """The class probabilities of the best evaluation; without validation nodes, those of the last epoch.
+) -> None:
+    """Train a network, and leave it with the weights of the best evaluation; without validation nodes, the last ones.
 
-    `loss` and `predict` use whatever the optimiser optimises. Training ends early when neither accuracy nor loss on
-    validation nodes has improved for `patience` epochs.
+    `loss` and `predict` use the network. Training ends early when neither accuracy nor loss on validation nodes has
+    improved for `patience` epochs.
     """
     selection = Selection(y_validation, max(1, patience // evaluate_every))
+    best: Weights | None = None
     for epoch in range(1, epochs + 1):
         take_step(optimiser, loss())
         if selection.possible and (epoch % evaluate_every == 0 or epoch == epochs):
             with torch.no_grad():
-                goes_on = selection.goes_on(predict())
-            if not goes_on:
+                if selection.is_best(predict()):
+                    best = weights_of(network)
+            if selection.spent:
                 break
-    if selection.z is None:
-        with torch.no_grad():
-            selection.z = predict()
-    return selection.z.double().numpy()
+    if best is not None:
+        network.load_state_dict(best)
 
 
 def take_step(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
@@ -78,3 +91,15 @@ def take_step(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
     loss.backward()
     torch.nn.utils.clip_grad_norm_([p for group in optimiser.param_groups for p in group["params"]], 1.0)
     optimiser.step()
+
+
+def weights_of(network: nn.Module) -> Weights:
+    """A copy of the weights of a network."""
+    return {name: value.detach().clone() for name, value in network.state_dict().items()}
+
+
+def release(network: nn.Module) -> nn.Module:
+    """The network as a fitted model keeps it: without gradients, which take as much memory as the weights."""
+    for parameter in network.parameters():
+        parameter.grad = None
+    return network.requires_grad_(False)

@@ -14,7 +14,9 @@ Sharpening", arXiv 2605.20248, 2026.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import inf
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -22,16 +24,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from dpmsnc.baselines.base import Baseline
-from dpmsnc.baselines.descent import descend
-from dpmsnc.config import BackboneName, HeadName, ScalingName, check_choices, check_range
+from dpmsnc.baselines.base import Baseline, Ranges
+from dpmsnc.baselines.descent import descend, release
+from dpmsnc.baselines.gnn import probabilities
+from dpmsnc.config import BackboneSpec, HeadName, ScalingName
+from dpmsnc.estimators import search_space
+from dpmsnc.estimators.base import METHODS, Method, seeded
+from dpmsnc.estimators.search_space import SearchSpace, same
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.input_dropout import GraphInputDropout
 from dpmsnc.nn.mean_field import MeanField
-from dpmsnc.nn.operator import GraphTensors
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class EntropySharpening(Baseline):
     """Any backbone as a plain classifier with an entropy term; the network is that of `GNN`.
 
@@ -42,7 +47,7 @@ class EntropySharpening(Baseline):
         (40, 2)
     """
 
-    backbone: BackboneName = "gcn"
+    backbone: BackboneSpec = "gcn"
     hidden_channels: int = 64
     num_layers: int = 2
     head: HeadName = "linear"
@@ -59,33 +64,29 @@ class EntropySharpening(Baseline):
     scaling: ScalingName = "unit"
     seed: int = 0
 
-    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        check_choices(self)
-        check_range(self, order=(0, inf), epochs=(1, inf), evaluate_every=(1, inf))
-        check_range(self, dropout=(0, 0.99), input_dropout=(0, 0.99))
-        tensors, y = GraphTensors.of(graph, self.scaling), torch.from_numpy(y_train)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            network = MeanField(
-                self.backbone,
-                tensors.num_features,
-                graph.num_classes,
-                self.hidden_channels,
-                self.num_layers,
-                self.dropout,
-                self.head,
-            )
-        thinned, generator = GraphInputDropout(tensors), torch.Generator().manual_seed(int(self.seed))
-        optimiser = torch.optim.Adam(network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
-        return descend(
+    ranges: ClassVar[Ranges] = {"order": (0, inf)}
+
+    def _build(self, in_channels: int, num_classes: int) -> MeanField:
+        shape = (self.hidden_channels, self.num_layers, self.dropout, self.head)
+        return MeanField(self.backbone, in_channels, num_classes, *shape)
+
+    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
+        tensors, network, y = self._tensors(graph), self._network(), torch.from_numpy(y_train)
+        thinned, generator = GraphInputDropout(tensors), self._generator()
+        descend(
+            network,
             lambda: self._loss(network(thinned(self.input_dropout, generator), generator), y),
             lambda: network(tensors).softmax(dim=1),
-            optimiser,
+            torch.optim.Adam(network.parameters(), lr=self.lr, weight_decay=self.weight_decay),
             y_validation,
             self.epochs,
             self.patience,
             self.evaluate_every,
         )
+        self.network_ = release(network)
+
+    def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
+        return probabilities(self.network_, self._tensors(graph))
 
     def _loss(self, logits: Tensor, y: Tensor) -> Tensor:
         labelled = y != UNKNOWN
@@ -104,3 +105,9 @@ def entropy(log_p: Tensor, order: float) -> Tensor:
     if order == 1:
         return -(log_p.exp() * log_p).sum(dim=1)
     return (1 - (order * log_p).exp().sum(dim=1)) / (order - 1)
+
+
+METHODS["entropy"] = Method(
+    partial(seeded, EntropySharpening),
+    search=SearchSpace({**search_space.GNN, **same("entropy_weight", "labelled_entropy_weight")}),
+)

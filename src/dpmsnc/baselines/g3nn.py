@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -32,9 +33,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dpmsnc.baselines.base import Baseline, one_hot
-from dpmsnc.baselines.descent import descend
-from dpmsnc.config import BackboneName, HeadName, ScalingName, check_choices, check_range
+from dpmsnc.baselines.base import Baseline, Ranges, one_hot
+from dpmsnc.baselines.descent import descend, release
+from dpmsnc.baselines.gnn import probabilities
+from dpmsnc.config import BackboneSpec, HeadName, ScalingName
+from dpmsnc.estimators import search_space
+from dpmsnc.estimators.base import METHODS, Method, seeded
+from dpmsnc.estimators.search_space import BINARY, CONVOLVING, SLOWLY, SearchSpace, same
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.backbones.base import multiply
 from dpmsnc.nn.dropout import relu_dropout
@@ -48,7 +53,7 @@ LATENT_CHANNELS = 2
 P_0, P_1 = 0.9, 0.1
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class G3NN(Baseline):
     """A GNN that is fitted as the posterior of a generative model; lambda is `constraint_weight`, s `entropy_sign`.
 
@@ -61,7 +66,7 @@ class G3NN(Baseline):
         (40, 2)
     """
 
-    backbone: BackboneName = "gcn"
+    backbone: BackboneSpec = "gcn"
     hidden_channels: int = 64
     num_layers: int = 2
     head: HeadName = "linear"
@@ -78,27 +83,31 @@ class G3NN(Baseline):
     scaling: ScalingName = "unit"
     seed: int = 0
 
-    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        check_choices(self)
-        counts = ("hidden_channels", "num_layers", "epochs", "evaluate_every")
-        check_range(self, **dict.fromkeys(counts, (1, math.inf)), constraint_weight=(0, math.inf))
-        check_range(self, dropout=(0, 0.99), input_dropout=(0, 0.99))
-        tensors, y = GraphTensors.of(graph, self.scaling), torch.from_numpy(y_train)
-        Y0 = torch.from_numpy(one_hot(y_train, graph.num_classes)).float()
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            parts = Generative(tensors, graph.num_classes, self)
-        generator = torch.Generator().manual_seed(int(self.seed))
-        optimiser = torch.optim.Adam(parts.parameters(), lr=self.lr, weight_decay=self.weight_decay)
-        return descend(
-            lambda: self._loss(y, *parts(Y0, generator)),
+    ranges: ClassVar[Ranges] = {"constraint_weight": (0, math.inf)}
+
+    def _build(self, in_channels: int, num_classes: int) -> Generative:
+        return Generative(in_channels, num_classes, self)
+
+    def _fitted_network(self) -> nn.Module:
+        return self._network().posterior
+
+    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
+        tensors, parts, y = self._tensors(graph), self._network(), torch.from_numpy(y_train)
+        seen, generator = Seen(tensors, one_hot(y_train, graph.num_classes)), self._generator()
+        descend(
+            parts,
+            lambda: self._loss(y, *parts(seen, self.input_dropout, generator)),
             lambda: parts.posterior(tensors).softmax(dim=1),
-            optimiser,
+            torch.optim.Adam(parts.parameters(), lr=self.lr, weight_decay=self.weight_decay),
             y_validation,
             self.epochs,
             self.patience,
             self.evaluate_every,
         )
+        self.network_ = release(parts.posterior)
+
+    def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
+        return probabilities(self.network_, self._tensors(graph))
 
     def _loss(self, y: Tensor, log_q: Tensor, log_p: Tensor, edges: Tensor) -> Tensor:
         L = y != UNKNOWN
@@ -109,33 +118,38 @@ class G3NN(Baseline):
         return loss - (log_q.exp() * (log_p + self.entropy_sign * log_q)).mean()
 
 
+class Seen:
+    """What training looks at: the graph, its features with some dropped, its edges in both directions, and labels."""
+
+    def __init__(self, graph: GraphTensors, Y0: NDArray[np.float64]) -> None:
+        self.thinned, self.thin, self.Y0 = GraphInputDropout(graph), InputDropout(graph.x), torch.from_numpy(Y0).float()
+        once = torch.from_numpy(graph.graph.edge_index)
+        self.edges = torch.cat([once, once.flip(0)], dim=1)
+
+
 class Generative(nn.Module):
     """The posterior network, the prior and the edge model, and what a training step needs of them."""
 
-    def __init__(self, graph: GraphTensors, num_classes: int, options: G3NN) -> None:
+    def __init__(self, in_channels: int, num_classes: int, options: G3NN) -> None:
         super().__init__()
-        self.graph, self.dropout, self.thin = graph, options.dropout, InputDropout(graph.x)
-        self.input_dropout, self.thinned = options.input_dropout, GraphInputDropout(graph)
-        in_channels, width = graph.num_features, options.hidden_channels
+        self.dropout, width = options.dropout, options.hidden_channels
         self.posterior = MeanField(
             options.backbone, in_channels, num_classes, width, options.num_layers, options.dropout, options.head
         )
         self.prior = Prior(in_channels, num_classes, width, options.dropout)
         self.edge_model = EDGE_MODELS[options.edge_model](in_channels, num_classes)
-        once = torch.from_numpy(graph.graph.edge_index)
-        self.edges = torch.cat([once, once.flip(0)], dim=1)
 
-    def forward(self, Y0: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, seen: Seen, input_dropout: float, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """log q and log p of all nodes, and the loss of the edges."""
-        seen = self.thinned(self.input_dropout, generator)
-        log_q = self.posterior(seen, generator).log_softmax(dim=1)
-        log_p = self.prior(self.thin(self.dropout, generator), generator)
-        if self.edges.shape[1] == 0:
+        log_q = self.posterior(seen.thinned(input_dropout, generator), generator).log_softmax(dim=1)
+        log_p = self.prior(seen.thin(self.dropout, generator), generator)
+        Y0, edges = seen.Y0, seen.edges
+        if edges.shape[1] == 0:
             return log_q, log_p, log_p.new_zeros(())
         r = torch.where(Y0.any(dim=1, keepdim=True), Y0, log_p.exp())
-        i, j = torch.randint(len(Y0), self.edges.shape, generator=generator)
-        x = self.thin(self.dropout, generator)
-        return log_q, log_p, self.edge_model(x, r, (self.edges[0], self.edges[1]), (i, j))
+        i, j = torch.randint(len(Y0), edges.shape, generator=generator)
+        x = seen.thin(self.dropout, generator)
+        return log_q, log_p, self.edge_model(x, r, (edges[0], edges[1]), (i, j))
 
 
 class Prior(nn.Module):
@@ -182,3 +196,11 @@ class BlockModel(nn.Module):
 
 
 EDGE_MODELS: dict[EdgeModelName, Any] = {"lsm": LatentSpace, "sbm": BlockModel}
+
+METHODS["g3nn"] = Method(
+    partial(seeded, G3NN),
+    search=SearchSpace(
+        {**search_space.GNN, **same("constraint_weight")},
+        (SLOWLY, BINARY, {"scaling": "rows", "weight_decay": 5e-4, **CONVOLVING}),
+    ),
+)

@@ -16,7 +16,7 @@ Prediction is by Z; the second term only shapes the edges.
          learned; their T is not normalised at all;
     gat  the attention of every head is softmax_j(e_ij + w_ij), and b = 0, so that at w = 0 it is a GAT. The authors of
          DPM-SNC pass w in a way that their GAT ignores; here the labels do act on the attention. The A* of T alone
-         may be symmetric, and where attention is dropped ("gat-dropout") it is whole.
+         may be symmetric, and where attention is dropped (`attention_dropout`) it is whole.
 
 Since w decays towards 0, edges that no label tells anything about stay as they were. A node's own label comes back to
 it through its self-loop and along walks there and back, so T_i can be made right by holding on to y_i; with
@@ -28,29 +28,35 @@ Reference: Wang & Leskovec, "Unifying Graph Convolutional Neural Networks and La
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import inf
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dpmsnc.baselines.base import Baseline
-from dpmsnc.baselines.descent import descend
-from dpmsnc.config import HeadName, ScalingName, check_choices, check_range
+from dpmsnc.baselines.base import Baseline, Ranges
+from dpmsnc.baselines.descent import descend, release
+from dpmsnc.baselines.gnn import probabilities
+from dpmsnc.config import BackboneSpec, HeadName, ScalingName
+from dpmsnc.errors import InputError
+from dpmsnc.estimators import search_space
+from dpmsnc.estimators.base import METHODS, Method, seeded
+from dpmsnc.estimators.search_space import BINARY, OURS, SLOWLY, SearchSpace, same
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.graph.features import Features
-from dpmsnc.nn.backbones.base import Backbone
-from dpmsnc.nn.backbones.gat import GAT, DroppedGAT, Edges, GATConv, attend
+from dpmsnc.nn.backbones import Backbone, backbone_class
+from dpmsnc.nn.backbones.gat import GAT, Edges, GATConv, attend
 from dpmsnc.nn.backbones.gcn import GCN
 from dpmsnc.nn.input_dropout import GraphInputDropout
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors, Operator, OperatorName
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class GCNLPA(Baseline):
     """A GCN or GAT with learned edge weights; the prediction that is best on validation nodes is kept.
 
@@ -63,7 +69,7 @@ class GCNLPA(Baseline):
         (40, 2)
     """
 
-    backbone: Literal["gcn", "gat", "gat-dropout"] = "gcn"
+    backbone: BackboneSpec = "gcn"
     hidden_channels: int = 64
     num_layers: int = 2
     head: HeadName = "linear"
@@ -81,18 +87,26 @@ class GCNLPA(Baseline):
     scaling: ScalingName = "unit"
     seed: int = 0
 
-    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        check_choices(self)
-        counts = ("hidden_channels", "num_layers", "propagations", "epochs", "patience", "evaluate_every")
-        check_range(self, **dict.fromkeys(counts, (1, inf)), label_weight=(0, inf))
-        check_range(self, dropout=(0, 0.99), input_dropout=(0, 0.99))
-        tensors = WeightedGraph(
-            graph, self.scaling, like_gcn=self.backbone == "gcn", symmetric=self.normalisation == "symmetric"
-        )
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            network = weighted_network(self, tensors, graph.num_classes)
-        thinned, generator = GraphInputDropout(tensors), torch.Generator().manual_seed(int(self.seed))
+    ranges: ClassVar[Ranges] = {"propagations": (1, inf), "label_weight": (0, inf)}
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if backbone_class(self.backbone)[0] not in WEIGHTED:
+            raise InputError(f"the backbone of GCN-LPA is a gcn or a gat, whose edges it weighs, not {self.backbone!r}")
+
+    def _build(self, in_channels: int, num_classes: int) -> MeanField:
+        kind, options = backbone_class(self.backbone)
+        shape = (self.hidden_channels, self.num_layers, self.dropout, self.head)
+        return MeanField((WEIGHTED[kind], options), in_channels, num_classes, *shape)
+
+    def _tensors(self, graph: Graph) -> WeightedGraph:
+        like_gcn, symmetric = backbone_class(self.backbone)[0] is GCN, self.normalisation == "symmetric"
+        return WeightedGraph(graph, self.features_, like_gcn, symmetric)
+
+    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
+        tensors = self._tensors(graph)
+        network = self._network()
+        thinned, generator = GraphInputDropout(tensors), self._generator()
         nodes = torch.from_numpy(np.flatnonzero(y_train != UNKNOWN))
         y = torch.from_numpy(y_train)[nodes]
 
@@ -104,24 +118,40 @@ class GCNLPA(Baseline):
             T = arrived_labels(tensors.transition, nodes, y, graph.num_classes, self.propagations, self.leave_one_out)
             return supervised + self.label_weight * F.cross_entropy(T, y)
 
-        return descend(
+        both = nn.ModuleList([network, nn.ParameterList([tensors.w])])
+        descend(
+            both,
             loss,
             lambda: network(tensors).softmax(dim=1),
-            torch.optim.Adam([*network.parameters(), tensors.w], lr=self.lr, weight_decay=self.weight_decay),
+            torch.optim.Adam(both.parameters(), lr=self.lr, weight_decay=self.weight_decay),
             y_validation,
             self.epochs,
             self.patience,
             self.evaluate_every,
         )
+        release(both)
+        self.network_, self.edge_weights_ = network, tensors.w.detach()
+
+    @torch.no_grad()
+    def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
+        if not self._is_fitted_graph(graph):
+            raise InputError(
+                "GCN-LPA has a weight for every edge of the graph that was fitted and none for other edges; fit it on "
+                "the other graph, or take a method such as GNN or G3NN, which answers for any graph"
+            )
+        tensors = self._tensors(graph)
+        tensors.w.copy_(self.edge_weights_)
+        return probabilities(self.network_, tensors)
 
 
 class WeightedGraph(GraphTensors):
     """A graph whose edges have weights that are learned; every operator of it is A*."""
 
-    def __init__(self, graph: Graph, scaling: ScalingName, like_gcn: bool, symmetric: bool = False) -> None:
-        super().__init__(graph, Features.fit(graph, scaling), torch.device("cpu"), torch.float32)
+    def __init__(self, graph: Graph, features: Features | ScalingName, like_gcn: bool, symmetric: bool = False) -> None:
+        fitted = features if isinstance(features, Features) else Features.fit(graph, features)
+        super().__init__(graph, fitted, torch.device("cpu"), torch.float32)
         self.edges, self.symmetric = Edges.of(self), symmetric
-        self.w = torch.zeros(len(self.edges.column), 1, requires_grad=True)
+        self.w = nn.Parameter(torch.zeros(len(self.edges.column), 1))
         # both are sorted by row and then by column, so the entries of S stand in the order of the edges
         self.b = super().operator("gcn").matrix.values().log().unsqueeze(1) if like_gcn else torch.zeros_like(self.w)
 
@@ -158,17 +188,7 @@ class WeightedGAT(GAT):
     conv = WeightedGATConv
 
 
-class WeightedDroppedGAT(DroppedGAT):
-    conv = WeightedGATConv
-
-
-WEIGHTED: dict[str, type[Backbone]] = {"gcn": GCN, "gat": WeightedGAT, "gat-dropout": WeightedDroppedGAT}
-
-
-def weighted_network(options: GCNLPA, graph: WeightedGraph, num_classes: int) -> MeanField:
-    """A plain classifier for the weighted graph."""
-    shape = (options.hidden_channels, options.num_layers, options.dropout, options.head)
-    return MeanField(WEIGHTED[options.backbone], graph.num_features, num_classes, *shape)
+WEIGHTED: dict[type[Backbone], type[Backbone]] = {GCN: GCN, GAT: WeightedGAT}
 
 
 def arrived_labels(
@@ -182,3 +202,21 @@ def arrived_labels(
         T = transition(T)
     T = T[nodes]
     return (T - torch.diag(T.diag())) @ Y if leave_one_out else T
+
+
+METHODS["gcn-lpa"] = Method(
+    partial(seeded, GCNLPA),
+    search=SearchSpace(
+        {
+            **search_space.GNN,
+            **{"constraint_weight": "label_weight", "label_steps": "propagations"},
+            **same("normalisation"),
+        },
+        (
+            {**SLOWLY, "epochs": 500},
+            {**BINARY, "label_weight": 10.0, "propagations": 10, "epochs": 1000, "normalisation": "symmetric"},
+            OURS,
+            {**OURS, "normalisation": "symmetric"},
+        ),
+    ),
+)

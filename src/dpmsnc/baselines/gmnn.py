@@ -19,8 +19,8 @@ dropout of its input keeps p from copying it. With "neighbours" p is what the fo
 mean over neighbours without the node itself. In both cases p is a GCN, whatever the backbone of q.
 
 The prediction is q's. Where nodes have no features q cannot tell them apart, but p can, by the known labels around
-them: `prediction="p"`. The prediction that is best on validation nodes is kept, from all rounds but not from
-pre-training.
+them: `prediction="p"`. Then labels are drawn from q with the random numbers of the fit, and p looks at them. The
+prediction that is best on validation nodes is kept, from all rounds but not from pre-training.
 
 Reference: Qu et al., "GMNN: Graph Markov Neural Networks", ICML 2019.
 """
@@ -30,18 +30,22 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import inf
-from typing import Literal
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dpmsnc.baselines.base import Baseline, one_hot
-from dpmsnc.baselines.descent import Selection, take_step
-from dpmsnc.config import BackboneName, HeadName, ScalingName, check_choices, check_range
+from dpmsnc.baselines.base import Baseline, Ranges, one_hot
+from dpmsnc.baselines.descent import Selection, Weights, release, take_step, weights_of
+from dpmsnc.config import BackboneSpec, HeadName, ScalingName
+from dpmsnc.estimators import search_space
+from dpmsnc.estimators.base import METHODS, Method, seeded
+from dpmsnc.estimators.search_space import BINARY, CONVOLVING, OURS, SLOWLY, SearchSpace, same
 from dpmsnc.graph import Graph
 from dpmsnc.nn.backbones.base import Backbone
 from dpmsnc.nn.backbones.gcn import GCN, GCNConv
@@ -54,7 +58,7 @@ OPTIMISERS = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
 P_LAYERS = 2
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class GMNN(Baseline):
     """Graph Markov neural network with any backbone for q.
 
@@ -68,7 +72,7 @@ class GMNN(Baseline):
         (40, 2)
     """
 
-    backbone: BackboneName = "gcn"
+    backbone: BackboneSpec = "gcn"
     hidden_channels: int = 64
     num_layers: int = 2
     head: HeadName = "linear"
@@ -88,43 +92,59 @@ class GMNN(Baseline):
     scaling: ScalingName = "unit"
     seed: int = 0
 
-    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        self._check_settings()
+    ranges: ClassVar[Ranges] = {**dict.fromkeys(("rounds", "pretraining"), (1, inf)), "temperature": (1e-3, inf)}
+
+    def _build(self, in_channels: int, num_classes: int) -> nn.ModuleDict:
+        shape = (self.hidden_channels, self.num_layers, self.dropout, self.head)
+        q = MeanField(self.backbone, in_channels, num_classes, *shape)
+        return nn.ModuleDict({"q": q, "p": self._network_on_labels(num_classes)})
+
+    def _fitted_network(self) -> nn.ModuleDict:
+        """q, and p where it makes the prediction."""
+        networks = self._network()
+        return nn.ModuleDict({name: networks[name] for name in dict.fromkeys(("q", self.prediction))})
+
+    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
         Y0 = torch.from_numpy(one_hot(y_train, graph.num_classes)).float()
-        labelled = Y0.any(dim=1)
-        q, p = self._networks(GraphTensors.of(graph, self.scaling), graph.num_classes)
-        self._pretrain(q, Y0, labelled, y_validation)
+        labelled = Y0.any(dim=1, keepdim=True)
+        q, p = self._learners(self._network(), self._tensors(graph))
+        self._pretrain(q, Y0, labelled.squeeze(1), y_validation)
         selection = Selection(y_validation, self.rounds * self.epochs)
+        best: dict[str, Weights] = {}
         for _ in range(self.rounds):
-            drawn = draw_labels(q.predict(), self.temperature, self.draw, q.generator)
-            Y = torch.where(labelled[:, None], Y0, drawn)
+            asked, state = weights_of(q.network), q.generator.get_state()
+            Y = torch.where(labelled, Y0, draw_labels(q.predict(), self.temperature, self.draw, q.generator))
             p.look_at(Y)
             for z in p.learn(Y, self.epochs, self.evaluate_every):
-                if self.prediction == "p":
-                    is_best(selection, z)
-            T = torch.where(labelled[:, None], Y0, p.predict())
+                if self.prediction == "p" and selection.is_best(z):
+                    best, self.draws_ = {"q": asked, "p": weights_of(p.network)}, state
+            T = torch.where(labelled, Y0, p.predict())
             for z in q.learn(T, self.epochs, self.evaluate_every):
-                if self.prediction == "q":
-                    is_best(selection, z)
-        assert selection.z is not None
-        return selection.z.double().numpy()
+                if self.prediction == "q" and selection.is_best(z):
+                    best = {"q": weights_of(q.network)}
+        self.network_ = self._fitted_network()
+        for name, weights in best.items():
+            self.network_[name].load_state_dict(weights)
+        release(self.network_)
 
-    def _check_settings(self) -> None:
-        check_choices(self)
-        counts = ("hidden_channels", "num_layers", "rounds", "pretraining", "epochs", "evaluate_every")
-        check_range(self, **dict.fromkeys(counts, (1, inf)), temperature=(1e-3, inf))
-        check_range(self, dropout=(0, 0.99), input_dropout=(0, 0.99))
+    @torch.no_grad()
+    def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
+        tensors, networks = self._tensors(graph), cast(nn.ModuleDict, self.network_)
+        z = networks["q"](tensors).softmax(dim=1)
+        if self.prediction == "p":
+            Y0 = torch.from_numpy(one_hot(y, graph.num_classes)).float()
+            draws = self._generator()
+            draws.set_state(self.draws_)
+            Y = torch.where(Y0.any(dim=1, keepdim=True), Y0, draw_labels(z, self.temperature, self.draw, draws))
+            z = networks["p"](tensors, x=Y).softmax(dim=1)
+        return z.double().numpy()
 
-    def _networks(self, tensors: GraphTensors, num_classes: int) -> tuple[Learner, Learner]:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            shape = (self.hidden_channels, self.num_layers, self.dropout, self.head)
-            q = MeanField(self.backbone, tensors.num_features, num_classes, *shape)
-            p = self._network_on_labels(num_classes)
-        generator = torch.Generator().manual_seed(int(self.seed))
-        learners = tuple(Learner(network, tensors, generator, self) for network in (q, p))
-        learners[0].look_at(tensors.x)
-        return learners[0], learners[1]
+    def _learners(self, networks: nn.ModuleDict, tensors: GraphTensors) -> tuple[Learner, Learner]:
+        """q, which looks at features, and p, which is yet to be shown labels."""
+        generator = self._generator()
+        q, p = (Learner(cast(MeanField, networks[name]), tensors, generator, self) for name in ("q", "p"))
+        q.look_at(tensors.x)
+        return q, p
 
     def _network_on_labels(self, num_classes: int) -> MeanField:
         if self.sees == "neighbours":
@@ -135,7 +155,7 @@ class GMNN(Baseline):
         selection = Selection(y_validation, self.pretraining)
         best = q.state()
         for z in q.learn(Y0, self.pretraining, self.evaluate_every, only=labelled):
-            if is_best(selection, z):
+            if selection.is_best(z):
                 best = q.state()
         q.restore(best)
 
@@ -195,10 +215,19 @@ def draw_labels(q: Tensor, temperature: float, draw: DrawName, generator: torch.
     return F.one_hot(chosen, q.shape[1]).to(q.dtype)
 
 
-def is_best(selection: Selection, z: Tensor) -> bool:
-    """Take note of a prediction: whether it is the best so far, or the last, where there is nothing to choose by."""
-    if selection.possible:
-        selection.goes_on(z)
-    else:
-        selection.z = z
-    return selection.z is z
+METHODS["gmnn"] = Method(
+    partial(seeded, GMNN),
+    version=2,
+    search=SearchSpace(
+        {**search_space.GNN, **same("temperature", "rounds", "sees")},
+        (
+            {**SLOWLY, "epochs": 500},
+            {
+                **{"scaling": "rows", "hidden_channels": 16, "dropout": 0.0},
+                **{"optimiser": "rmsprop", "lr": 0.05, "weight_decay": 5e-4, **CONVOLVING},
+            },
+            OURS,
+            {**BINARY, "optimiser": "rmsprop", "rounds": 10, "temperature": 0.3, "epochs": 200},
+        ),
+    ),
+)

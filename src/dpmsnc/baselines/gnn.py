@@ -6,28 +6,33 @@ It is the GCN, GAT, ... row of every table, and the mean-field initialiser of th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
+from torch.nn import functional as F
 
 from dpmsnc.baselines.base import Baseline
-from dpmsnc.baselines.descent import take_step
-from dpmsnc.config import BackboneName, HeadName, ScalingName, check_choices, check_range
+from dpmsnc.baselines.descent import release, take_step, weights_of
+from dpmsnc.config import BackboneSpec, HeadName, ScalingName
+from dpmsnc.estimators import search_space
+from dpmsnc.estimators.base import METHODS, Method, seeded
+from dpmsnc.estimators.search_space import BINARY, CONVOLVING, OURS, SLOWLY, SearchSpace
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.input_dropout import GraphInputDropout
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class GNN(Baseline):
     """Any backbone as a plain classifier; the epoch with the best validation accuracy is kept.
 
     The GCN and GAT of their authors drop about half of the input features too (`input_dropout`), and they end in a
     convolution: with `head="convolution"` the last of the `num_layers` is the output, instead of a linear map after it.
-    Their GAT also drops attention, which is the backbone "gat-dropout".
+    Their GAT also drops attention, which is the option `attention_dropout` of the backbone "gat".
 
     Example:
         >>> from dpmsnc.data.grids import grid_scattered
@@ -36,7 +41,7 @@ class GNN(Baseline):
         (40, 2)
     """
 
-    backbone: BackboneName = "gcn"
+    backbone: BackboneSpec = "gcn"
     hidden_channels: int = 64
     num_layers: int = 2
     head: HeadName = "linear"
@@ -49,40 +54,80 @@ class GNN(Baseline):
     scaling: ScalingName = "unit"
     seed: int = 0
 
-    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        check_choices(self)
-        check_range(self, num_layers=(1, inf), dropout=(0, 0.99), input_dropout=(0, 0.99))
-        tensors = GraphTensors.of(graph, self.scaling)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            network = MeanField(
-                self.backbone,
-                tensors.num_features,
-                graph.num_classes,
-                self.hidden_channels,
-                self.num_layers,
-                self.dropout,
-                self.head,
-            )
-        thinned, generator = GraphInputDropout(tensors), torch.Generator().manual_seed(int(self.seed))
+    def _build(self, in_channels: int, num_classes: int) -> MeanField:
+        shape = (self.hidden_channels, self.num_layers, self.dropout, self.head)
+        return MeanField(self.backbone, in_channels, num_classes, *shape)
+
+    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
+        tensors, network = self._tensors(graph), self._network()
+        thinned, generator = GraphInputDropout(tensors), self._generator()
         optimiser = torch.optim.Adam(network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
         nodes = torch.from_numpy(np.flatnonzero(y_train != UNKNOWN))
         target = torch.from_numpy(y_train)[nodes]
-        best, proba = -1.0, np.zeros((graph.num_nodes, graph.num_classes))
+        best, weights = -1.0, weights_of(network)
         for epoch in range(1, self.epochs + 1):
             seen = thinned(self.input_dropout, generator)
-            loss = torch.nn.functional.cross_entropy(network(seen, generator)[nodes], target)
-            take_step(optimiser, loss)
+            take_step(optimiser, F.cross_entropy(network(seen, generator)[nodes], target))
             if epoch % self.evaluate_every == 0 or epoch == self.epochs:
-                with torch.no_grad():
-                    current = network(tensors).softmax(dim=-1).double().numpy()
-                accuracy = validation_accuracy(current, y_validation)
+                accuracy = validation_accuracy(probabilities(network, tensors), y_validation)
                 if accuracy > best or np.isnan(accuracy):
-                    best, proba = accuracy, current
-        return proba
+                    best, weights = accuracy, weights_of(network)
+        network.load_state_dict(weights)
+        self.network_ = release(network)
+
+    def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
+        return probabilities(self.network_, self._tensors(graph))
+
+
+@torch.no_grad()
+def probabilities(network: nn.Module, tensors: GraphTensors) -> NDArray[np.float64]:
+    """Class probabilities of every node, by a network that reads the graph alone."""
+    return network(tensors).softmax(dim=-1).double().numpy()
 
 
 def validation_accuracy(proba: NDArray[np.float64], y_validation: NDArray[np.int64]) -> float:
     """Share of validation nodes whose most probable class is right; NaN where there are none."""
     nodes = y_validation != UNKNOWN
     return float((proba.argmax(axis=1) == y_validation)[nodes].mean()) if nodes.any() else float("nan")
+
+
+METHODS["gcn"] = Method(
+    partial(seeded, partial(GNN, "gcn")),
+    search=SearchSpace(
+        search_space.GNN,
+        (
+            {**SLOWLY, "epochs": 500},
+            {**BINARY, "epochs": 500},
+            {"scaling": "rows", "hidden_channels": 16, "input_dropout": 0.5, "weight_decay": 5e-4, **CONVOLVING},
+            OURS,
+        ),
+    ),
+)
+METHODS["gat"] = Method(
+    partial(seeded, partial(GNN, "gat(attention_dropout=True)")),  # attention is dropped, as in the original
+    search=SearchSpace(
+        search_space.GNN,
+        (
+            {**SLOWLY, "epochs": 500},
+            {**BINARY, "lr": 0.005, "epochs": 500},
+            {
+                **{"scaling": "rows", "input_dropout": 0.6, "dropout": 0.6, "lr": 0.005, "weight_decay": 5e-4},
+                "epochs": 500,
+                **CONVOLVING,
+            },
+            OURS,
+        ),
+    ),
+)
+METHODS["gcnii"] = Method(
+    partial(seeded, partial(GNN, "gcnii", num_layers=16)),
+    search=SearchSpace(
+        search_space.GNN,
+        (
+            {**SLOWLY, "epochs": 500},
+            {**BINARY, "epochs": 500},
+            {"scaling": "rows", "num_layers": 32, "input_dropout": 0.6, "dropout": 0.6, "epochs": 500},
+        ),
+    ),
+)
+METHODS["sage"] = Method(partial(seeded, partial(GNN, "sage")), search=SearchSpace(search_space.GNN))

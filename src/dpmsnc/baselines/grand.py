@@ -19,7 +19,9 @@ Reference: Feng et al., "Graph Random Neural Networks for Semi-Supervised Learni
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import inf
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -27,17 +29,19 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dpmsnc.baselines.base import Baseline
-from dpmsnc.baselines.descent import descend
-from dpmsnc.config import ScalingName, check_choices, check_range
+from dpmsnc.baselines.base import Baseline, Ranges
+from dpmsnc.baselines.descent import descend, release
+from dpmsnc.config import ScalingName
+from dpmsnc.estimators.base import METHODS, Method, seeded
+from dpmsnc.estimators.search_space import OPTIMISER, SearchSpace, same
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.backbones.base import multiply
 from dpmsnc.nn.dropout import keep_mask, relu_dropout
 from dpmsnc.nn.input_dropout import InputDropout
-from dpmsnc.nn.operator import GraphTensors, Operator
+from dpmsnc.nn.operator import Operator
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class GRAND(Baseline):
     """Random propagation with a consistency loss; the defaults are those of the reference for Cora.
 
@@ -60,26 +64,38 @@ class GRAND(Baseline):
     scaling: ScalingName = "rows"
     seed: int = 0
 
-    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        check_choices(self)
-        counts = ("hidden_channels", "augmentations", "epochs", "evaluate_every")
-        check_range(self, **dict.fromkeys(counts, (1, inf)), num_layers=(0, inf), temperature=(1e-3, inf))
-        check_range(self, drop_node=(0, 0.99), input_dropout=(0, 0.99), dropout=(0, 0.99), consistency_weight=(0, inf))
-        tensors, y = GraphTensors.of(graph, self.scaling), torch.from_numpy(y_train)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            network = RandomPropagation(tensors, graph.num_classes, self)
-        generator = torch.Generator().manual_seed(int(self.seed))
-        optimiser = torch.optim.Adam(network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
-        return descend(
-            lambda: self._loss(network(generator), y),
-            lambda: network()[:, 0].softmax(dim=1),
-            optimiser,
+    ranges: ClassVar[Ranges] = {
+        "augmentations": (1, inf),
+        "num_layers": (0, inf),
+        "temperature": (1e-3, inf),
+        "drop_node": (0, 0.99),
+        "consistency_weight": (0, inf),
+    }
+
+    def _build(self, in_channels: int, num_classes: int) -> RandomPropagation:
+        return RandomPropagation(in_channels, num_classes, self)
+
+    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
+        tensors, network, y = self._tensors(graph), self._network(), torch.from_numpy(y_train)
+        S, thin, generator = tensors.operator("gcn"), InputDropout(tensors.x), self._generator()
+        descend(
+            network,
+            lambda: self._loss(network(S, network.dropped(thin, generator), generator), y),
+            lambda: network(S, network.expected(tensors.x))[:, 0].softmax(dim=1),
+            torch.optim.Adam(network.parameters(), lr=self.lr, weight_decay=self.weight_decay),
             y_validation,
             self.epochs,
             self.patience,
             self.evaluate_every,
         )
+        self.network_ = release(network)
+
+    @torch.no_grad()
+    def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
+        tensors, network = self._tensors(graph), self.network_
+        assert isinstance(network, RandomPropagation)
+        logits = network(tensors.operator("gcn"), network.expected(tensors.x))
+        return logits[:, 0].softmax(dim=1).double().numpy()
 
     def _loss(self, logits: Tensor, y: Tensor) -> Tensor:
         labelled = y != UNKNOWN
@@ -91,32 +107,32 @@ class GRAND(Baseline):
 class RandomPropagation(nn.Module):
     """Logits (nodes, draws, classes) of a network on randomly propagated features."""
 
-    def __init__(self, graph: GraphTensors, num_classes: int, options: GRAND) -> None:
+    def __init__(self, in_channels: int, num_classes: int, options: GRAND) -> None:
         super().__init__()
-        self.options, self.S, self.thin = options, graph.operator("gcn"), InputDropout(graph.x)
-        self.weight = nn.Parameter(torch.empty(graph.num_features, options.hidden_channels))
+        self.num_layers, self.augmentations = options.num_layers, options.augmentations
+        self.drop_node, self.input_dropout, self.dropout = options.drop_node, options.input_dropout, options.dropout
+        self.weight = nn.Parameter(torch.empty(in_channels, options.hidden_channels))
         nn.init.xavier_uniform_(self.weight)
         self.bias = nn.Parameter(torch.zeros(options.hidden_channels))
         self.head = nn.Linear(options.hidden_channels, num_classes)
 
-    def forward(self, generator: torch.Generator | None = None) -> Tensor:
-        """As many draws as augmentations from the generator; without one, a single pass that drops nothing."""
-        options = self.options
-        z = mixed_orders(self.S, self.dropped(generator), options.num_layers) + self.bias
-        return self.head(relu_dropout(z, options.dropout, generator))
+    def forward(self, S: Operator, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """From X W_1 with nodes left out (`dropped`), or its expectation (`expected`); a generator turns dropout on."""
+        return self.head(relu_dropout(mixed_orders(S, h, self.num_layers) + self.bias, self.dropout, generator))
 
-    def dropped(self, generator: torch.Generator | None) -> Tensor:
-        """D_m X W_1 of every draw; its expectation, (1 - delta) X W_1, without a generator."""
-        options = self.options
-        if generator is None:
-            return (1 - options.drop_node) * multiply(self.thin.x, self.weight).unsqueeze(1)
-        count = options.augmentations
-        if options.input_dropout == 0:
-            h = multiply(self.thin.x, self.weight).unsqueeze(1)
+    def expected(self, x: Tensor | Operator) -> Tensor:
+        """(1 - delta) X W_1."""
+        return (1 - self.drop_node) * multiply(x, self.weight).unsqueeze(1)
+
+    def dropped(self, thin: InputDropout, generator: torch.Generator) -> Tensor:
+        """D_m X W_1, for as many draws as there are augmentations."""
+        count = self.augmentations
+        if self.input_dropout == 0:
+            h = multiply(thin.x, self.weight).unsqueeze(1)
         else:
-            thinned = (self.thin(options.input_dropout, generator) for _ in range(count))
+            thinned = (thin(self.input_dropout, generator) for _ in range(count))
             h = torch.stack([multiply(x, self.weight) for x in thinned], dim=1)
-        return drop_nodes(h, count, options.drop_node, generator)
+        return drop_nodes(h, count, self.drop_node, generator)
 
 
 def drop_nodes(h: Tensor, count: int, rate: float, generator: torch.Generator) -> Tensor:
@@ -139,3 +155,27 @@ def inconsistency(p: Tensor, temperature: float) -> Tensor:
     """Mean squared distance of p (nodes, draws, classes) from the sharpened mean over draws, which is held constant."""
     z = p.detach().mean(dim=1, keepdim=True) ** (1 / temperature)
     return (p - z / z.sum(dim=-1, keepdim=True)).square().sum(dim=-1).mean()
+
+
+METHODS["grand"] = Method(
+    partial(seeded, GRAND),
+    search=SearchSpace(
+        {
+            **same("hidden_channels", "dropout", "input_dropout", "consistency_weight", "scaling"),
+            **OPTIMISER,
+            **{"mixed_orders": "num_layers", "sharpening": "temperature"},
+        },
+        (
+            {
+                **{"num_layers": 2, "augmentations": 2, "input_dropout": 0.0, "dropout": 0.2},
+                **{"temperature": 0.3, "consistency_weight": 0.7},
+            },
+            # ours: nodes of hundreds of words
+            {"scaling": "binary", "num_layers": 5, "patience": 100},
+            {
+                **{"scaling": "binary", "num_layers": 5, "patience": 100},
+                **{"temperature": 0.2, "input_dropout": 0.6, "dropout": 0.8},
+            },
+        ),
+    ),
+)

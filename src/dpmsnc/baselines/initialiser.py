@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmsnc.baselines import lp  # noqa: F401 (registers its method)
 from dpmsnc.baselines.base import Baseline
 from dpmsnc.baselines.gnn import GNN
-from dpmsnc.baselines.lp import LabelPropagation
 from dpmsnc.baselines.stack import MEMBERS, Stack
 from dpmsnc.errors import InputError
+from dpmsnc.estimators.base import METHODS, Estimator
 from dpmsnc.graph import Graph
+from dpmsnc.targets import OneClass
 
 
 class Uniform(Baseline):
-    """Knows nothing: every class is as likely as any other."""
+    """Knows nothing, of whatever a label is: every class is as likely as any other."""
 
-    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.full((graph.num_nodes, graph.num_classes), 1 / graph.num_classes)
+    any_target = True
+
+    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
+        """There is nothing to learn."""
+
+    def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
+        return graph.target.ignorance(graph.num_nodes)
 
 
 def _gnn(classifier: Any, **settings: Any) -> GNN:
@@ -38,15 +46,16 @@ def _gnn(classifier: Any, **settings: Any) -> GNN:
     return GNN(**(own | settings), seed=classifier.seed)
 
 
-def _member(name: str) -> Callable[..., Baseline]:
-    return lambda classifier, **settings: MEMBERS[name](seed=classifier.seed, **settings)
+def _seeded(build: Callable[..., Baseline]) -> Callable[..., Baseline]:
+    """With the classifier's seed, and nothing else of it."""
+    return lambda classifier, **settings: build(seed=classifier.seed, **settings)
 
 
 INITIALISERS: dict[str, Callable[..., Baseline]] = {
     "gnn": _gnn,
-    **{name: _member(name) for name in MEMBERS},
-    "stack": lambda classifier, **settings: Stack(seed=classifier.seed, **settings),
-    "lp": lambda classifier, **settings: LabelPropagation(**settings),
+    **{name: _seeded(build) for name, build in MEMBERS.items()},
+    "stack": _seeded(Stack),
+    "lp": _seeded(METHODS["lp"].build),
     "uniform": lambda classifier: Uniform(),
 }
 
@@ -54,17 +63,34 @@ INITIALISERS: dict[str, Callable[..., Baseline]] = {
 def make_initialiser(classifier: Any) -> Any:
     """The initialiser of a `NodeClassifier`, ready to be fitted: a name, a name with settings, or an object."""
     initialiser = classifier.initialiser
-    if hasattr(initialiser, "fit") and hasattr(initialiser, "predict_proba"):
+    if hasattr(initialiser, "fit") and hasattr(initialiser, "predict_proba") and not isinstance(initialiser, type):
         return initialiser
+    if isinstance(initialiser, str) and not isinstance(classifier.target_, OneClass):
+        return Uniform()  # the methods by name predict classes
     name, settings = (initialiser, {}) if isinstance(initialiser, str) else _named(initialiser)
-    if name not in INITIALISERS:
+    if name not in INITIALISERS and name not in METHODS:
         raise InputError(
             f"initialiser={initialiser!r} is neither one of {', '.join(INITIALISERS)} nor has it fit and predict_proba"
         )
     try:
-        return INITIALISERS[name](classifier, **settings)
+        build = INITIALISERS[name] if name in INITIALISERS else _seeded(METHODS[name].build)
+        return build(classifier, **settings)
     except TypeError as error:
         raise InputError(f"the initialiser {name!r} does not take the settings {settings} ({error})") from error
+
+
+def ask_initialiser(initialiser: Any, graph: Graph, validation: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The probabilities of an initialiser that learned from training labels alone.
+
+    One of ours chooses by validation labels and answers without them. Of an object of the user's own nobody knows what
+    it would do with them, so it does not see them.
+    """
+    if isinstance(initialiser, Estimator):
+        fitted = initialiser.fit(graph, validation=validation if validation.any() else None)
+        return fitted.predict_proba(condition_on="train", clamp_known=False)
+    own = copy.deepcopy(initialiser)  # the user's stays as it is
+    own.fit(graph.hide(validation) if validation.any() else graph, validation=None)
+    return np.asarray(own.predict_proba())
 
 
 def _named(initialiser: Any) -> tuple[str, dict[str, Any]]:

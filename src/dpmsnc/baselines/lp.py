@@ -8,7 +8,8 @@ With Y0 one-hot on the training nodes and zero elsewhere, S = D^-1/2 A D^-1/2 wi
 The first form is the one behind the paper's table (K = 10, alpha = 1/2). It only pulls training nodes towards their
 labels; the second holds them there and usually is the better of the two. As in Zhou et al., alpha weighs what arrives,
 not the return to the start as in PTA and APPNP. Rows that no label has reached are all zero: such nodes get the class
-frequencies of the training labels.
+frequencies of the known labels. Nothing but these frequencies is learned: on another graph, its own known labels
+spread.
 
 References: Zhu & Ghahramani, "Learning from Labeled and Unlabeled Data with Label Propagation", 2002; Zhou et al.,
 "Learning with Local and Global Consistency", NIPS 2003.
@@ -18,17 +19,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmsnc.baselines.base import Baseline, one_hot
-from dpmsnc.config import check_range
+from dpmsnc.baselines.base import Baseline, Ranges, one_hot
+from dpmsnc.estimators.base import METHODS, Method
+from dpmsnc.estimators.search_space import SearchSpace
 from dpmsnc.graph import Graph
 from dpmsnc.nn.operator import symmetric_normalised
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class LabelPropagation(Baseline):
     """Label propagation with restart, or with the training labels held fixed (`clamp`). Validation labels are not used.
 
@@ -42,10 +45,14 @@ class LabelPropagation(Baseline):
     alpha: float = 0.5
     clamp: bool = False
 
-    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        check_range(self, num_layers=(0, inf), alpha=(0, 1))
+    ranges: ClassVar[Ranges] = {"num_layers": (0, inf), "alpha": (0, 1)}
+
+    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
+        self.frequencies_ = one_hot(y_train, graph.num_classes).sum(axis=0)
+
+    def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
         S = symmetric_normalised(graph.adjacency, self_loop=0.0)
-        Y0 = one_hot(y_train, graph.num_classes)
+        Y0 = one_hot(y, graph.num_classes)
         labelled = Y0.any(axis=1)
         F = Y0
         for _ in range(self.num_layers):
@@ -55,5 +62,15 @@ class LabelPropagation(Baseline):
             else:
                 F = np.clip(self.alpha * F + (1 - self.alpha) * Y0, 0, 1)
         reached = F.any(axis=1)
-        F[~reached] = Y0.sum(axis=0)
+        F[~reached] = Y0.sum(axis=0) if labelled.any() else self.frequencies_
         return F / F.sum(axis=1, keepdims=True)
+
+
+def _unseeded(seed: int, **settings: Any) -> LabelPropagation:
+    """Label propagation draws no random numbers."""
+    return LabelPropagation(**settings)
+
+
+METHODS["lp"] = Method(
+    _unseeded, search=SearchSpace({"propagations": "num_layers", "damping": "alpha", "clamp": "clamp"})
+)

@@ -18,26 +18,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dpmsnc.baselines.base import Baseline, one_hot
-from dpmsnc.baselines.descent import Selection
-from dpmsnc.config import ScalingName, check_choices, check_range
+from dpmsnc.baselines.base import Baseline, Ranges, one_hot
+from dpmsnc.baselines.descent import Selection, release, weights_of
+from dpmsnc.config import ScalingName
+from dpmsnc.estimators.base import METHODS, Method, seeded
+from dpmsnc.estimators.search_space import OPTIMISER, SearchSpace, same
 from dpmsnc.graph import Graph
 from dpmsnc.nn.backbones.base import multiply
-from dpmsnc.nn.operator import GraphTensors, Operator
+from dpmsnc.nn.operator import Operator
 
 EXPONENT_EPOCHS = 100
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class PTA(Baseline):
     """Propagation then adaptive training.
 
@@ -61,37 +64,45 @@ class PTA(Baseline):
     scaling: ScalingName = "rows"
     seed: int = 0
 
-    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        check_choices(self)
-        check_range(self, num_layers=(0, math.inf), alpha=(0, 1))
-        tensors = GraphTensors.of(graph, self.scaling)
-        targets = self._soft_targets(
-            tensors.operator("gcn"), torch.from_numpy(one_hot(y_train, graph.num_classes)).float()
-        )
-        weights = self._initial_weights(tensors.num_features, graph.num_classes)
+    ranges: ClassVar[Ranges] = {
+        "num_layers": (0, math.inf),
+        "alpha": (0, 1),
+        "loss_weight": (0, math.inf),
+        **dict.fromkeys(("max_epochs", "epochs_unvalidated"), (1, math.inf)),
+    }
+
+    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
+        tensors, weights = self._tensors(graph), self._network()
+        S, Y0 = tensors.operator("gcn"), torch.from_numpy(one_hot(y_train, graph.num_classes)).float()
+        targets = self._soft_targets(S, Y0)
+        selection, best = Selection(y_validation, self.patience), None
+        num_epochs = self.max_epochs if selection.possible else self.epochs_unvalidated
         groups: list[dict[str, Any]] = [
-            {"params": weights[:1], "weight_decay": self.weight_decay},
-            {"params": weights[1:]},
+            {"params": [weights[0]], "weight_decay": self.weight_decay},
+            {"params": list(weights)[1:]},
         ]
         optimizer = torch.optim.Adam(groups, lr=self.lr, fused=True)
-        selection = Selection(y_validation, self.patience)
-        num_epochs = self.max_epochs if selection.possible else self.epochs_unvalidated
         # at a constant rate accuracy jumps by points from epoch to epoch; with nothing to choose by, it has to settle
         last_rate = self.lr if selection.possible else 0.0
         decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, num_epochs, eta_min=last_rate)
         for epoch in range(num_epochs):
             log_p = predictor(tensors.x, weights)
-            if selection.possible and not selection.goes_on(
-                self._propagate(tensors.operator("gcn"), log_p.detach().exp())
-            ):
+            if selection.possible and selection.is_best(self._propagate(S, log_p.detach().exp())):
+                best = weights_of(weights)
+            if selection.spent:
                 break
             optimizer.zero_grad()
             (self.loss_weight * adaptive_loss(log_p, targets, epoch)).backward()
             optimizer.step()
             decay.step()
-        z = selection.z
-        if z is None:
-            z = self._propagate(tensors.operator("gcn"), predictor(tensors.x, weights).detach().exp())
+        if best is not None:
+            weights.load_state_dict(best)
+        self.network_ = release(weights)
+
+    @torch.no_grad()
+    def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
+        tensors = self._tensors(graph)
+        z = self._propagate(tensors.operator("gcn"), predictor(tensors.x, self.network_).exp())
         return (z / z.sum(dim=1, keepdim=True)).double().numpy()
 
     def _soft_targets(self, S: Operator, Y0: Tensor) -> Tensor:
@@ -108,19 +119,23 @@ class PTA(Baseline):
             z = (1 - self.alpha) * S(z) + self.alpha * p
         return z
 
-    def _initial_weights(self, num_features: int, num_classes: int) -> list[Tensor]:
+    def _build(self, in_channels: int, num_classes: int) -> nn.ParameterList:
         """W_1, b_1, W_2, b_2, uniform within 1 / sqrt(inputs of the layer)."""
-        generator = torch.Generator().manual_seed(int(self.seed))
-        widths = [num_features, self.hidden_channels, num_classes]
+        generator = self._generator()
         weights = []
-        for fan_in, fan_out in pairwise(widths):
+        for fan_in, fan_out in pairwise([in_channels, self.hidden_channels, num_classes]):
             for shape in [(fan_in, fan_out), (fan_out,)]:
                 uniform = 2 * torch.rand(shape, generator=generator) - 1
-                weights.append((uniform / math.sqrt(fan_in)).requires_grad_())
-        return weights
+                weights.append(nn.Parameter(uniform / math.sqrt(fan_in)))
+        return nn.ParameterList(weights)
+
+    def _fitted_network(self) -> nn.ParameterList:
+        widths = pairwise([self.features_.num_features or 1, self.hidden_channels, self.target_.channels])
+        shapes = [shape for fan_in, fan_out in widths for shape in [(fan_in, fan_out), (fan_out,)]]
+        return nn.ParameterList(nn.Parameter(torch.empty(shape)) for shape in shapes)
 
 
-def predictor(x: Tensor | Operator, weights: list[Tensor]) -> Tensor:
+def predictor(x: Tensor | Operator, weights: Any) -> Tensor:
     """log softmax f(x) of a network with one hidden layer."""
     W_1, b_1, W_2, b_2 = weights
     return F.log_softmax(torch.relu(multiply(x, W_1) + b_1) @ W_2 + b_2, dim=1)
@@ -130,3 +145,11 @@ def adaptive_loss(log_p: Tensor, targets: Tensor, epoch: int) -> Tensor:
     """-1/C sum Y w log p with w = p^{ln(1 + epoch / 100)} held constant."""
     w = (log_p.detach() * math.log1p(epoch / EXPONENT_EPOCHS)).exp()
     return -(targets * w * log_p).sum() / log_p.shape[1]
+
+
+METHODS["pta"] = Method(
+    partial(seeded, PTA),
+    search=SearchSpace(
+        {**OPTIMISER, **same("hidden_channels", "scaling"), **{"propagations": "num_layers", "damping": "alpha"}}
+    ),
+)

@@ -17,7 +17,7 @@ from dpmsnc.config import ScalingName
 from dpmsnc.graph import UNKNOWN, Graph
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ScaledPTA(Baseline):
     """PTA with the scaling of features that finds most of the validation labels.
 
@@ -27,18 +27,20 @@ class ScaledPTA(Baseline):
     seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
         choice = graph.x is not None and bool((y_validation != UNKNOWN).any())
         scalings: tuple[ScalingName, ...] = ("unit", "rows", "binary") if choice else ("unit",)
-        answers = (
-            PTA(**{"scaling": scaling, **self.settings}, seed=self.seed)._fit(graph, y_train, y_validation)
-            for scaling in scalings
-        )
-        return max(answers, key=lambda proba: validation_accuracy(proba, y_validation))
+        fits = [PTA(**{"scaling": scaling, **self.settings}, seed=self.seed) for scaling in scalings]
+        for pta in fits:
+            pta._learn(graph, y_train, y_validation)
+        self.pta_ = max(fits, key=lambda pta: validation_accuracy(pta._marginals(graph, y_train), y_validation))
+
+    def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self.pta_._marginals(graph, y)
 
 
 def scaled_pta(seed: int = 0, **settings: Any) -> Baseline:
     """PTA, with a choice of scalings unless one is given."""
     pta = PTA(seed=seed, **settings)  # complains of settings that it does not take,
-    pta.check_common()  # and of values, which a choice of scalings would not look at before it is fitted
+    pta._check_settings()  # and of values, which a choice of scalings would not look at before it is fitted
     return pta if "scaling" in settings else ScaledPTA(seed, settings)

@@ -25,34 +25,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar, nnls
 from scipy.special import log_softmax
 
-from dpmsnc.baselines.base import Baseline
-from dpmsnc.baselines.g3nn import G3NN
-from dpmsnc.baselines.gmnn import GMNN
-from dpmsnc.baselines.gnn import GNN
-from dpmsnc.baselines.grand import GRAND
+from dpmsnc.baselines import g3nn, gmnn, gnn, grand  # noqa: F401 (each registers its methods)
+from dpmsnc.baselines.base import Baseline, Ranges
 from dpmsnc.baselines.scaled_pta import scaled_pta
-from dpmsnc.config import ClassShares, check_choices, check_range, estimates_shares
+from dpmsnc.config import ClassShares, estimates_shares
 from dpmsnc.errors import InputError
+from dpmsnc.estimators.base import METHODS
 from dpmsnc.graph import UNKNOWN, Graph
 
 MEMBERS: dict[str, Callable[..., Baseline]] = {
     "pta": scaled_pta,
-    "grand": GRAND,
-    "g3nn": G3NN,
-    "gmnn": GMNN,
-    "gcn": GNN,
-    "gat": partial(GNN, "gat-dropout"),
-    "sage": partial(GNN, "sage"),
+    **{name: METHODS[name].build for name in ("grand", "g3nn", "gmnn", "gcn", "gat", "sage")},
 }
+"""By name: methods of the tables, but for PTA, which chooses a scaling of its own."""
 SHARPEST = 20.0
 FLOOR = 1e-9
 """Probabilities below count as this: no member may rule a class out for all of them."""
@@ -61,7 +54,7 @@ SEEDS_APART = 1000
 """Between the seeds of a member's fits, so that stacks with neighbouring seeds share none."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Stack(Baseline):
     """A mixture of calibrated baselines, weighted by their likelihood on validation nodes.
 
@@ -85,28 +78,48 @@ class Stack(Baseline):
     repeats: int = 1
     seed: int = 0
 
-    def check_common(self) -> None:
-        """Of the stack and of its members."""
-        check_choices(self)
-        check_range(self, repeats=(1, inf))
+    ranges: ClassVar[Ranges] = {"repeats": (1, inf)}
+
+    def _check_settings(self) -> None:
+        """The settings of the stack and of its members."""
+        super()._check_settings()
         self._baselines()
 
-    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> NDArray[np.float64]:
-        answers = [
-            np.mean([baseline._fit(graph, y_train, y_validation) for baseline in baselines], axis=0)
-            for baselines in self._baselines()
-        ]
+    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
+        self.members_ = dict(zip(self.members, self._baselines()))
+        for baseline in (one for fits in self.members_.values() for one in fits):
+            baseline._learn(graph, y_train, y_validation)
+        self.weights_ = dict.fromkeys(self.members_, 1 / len(self.members_))
+        self.inverse_temperatures_: dict[str, float] | None = None
+        self.class_weights_: NDArray[np.float64] | None = None
         nodes = np.flatnonzero(y_validation != UNKNOWN)
-        weights = np.full(len(answers), 1 / len(answers))
+        labels = y_validation[nodes]
         if len(nodes):
-            answers = [calibrated(p, nodes, y_validation[nodes]) for p in answers]
-            weights = mixture([p[nodes, y_validation[nodes]] for p in answers])
-        self.weights_ = dict(zip(self.members, weights.tolist()))
-        q = np.tensordot(weights, np.stack(answers), axes=1)
-        counts = np.bincount(y_validation[nodes], minlength=graph.num_classes)
+            answers = {name: self._member_marginals(name, graph, y_train) for name in self.members_}
+            found = {name: inverse_temperature(p, nodes, labels) for name, p in answers.items()}
+            likelihoods = [sharpened(p, found[name])[nodes, labels] for name, p in answers.items()]
+            self.inverse_temperatures_ = found
+            self.weights_ = dict(zip(answers, mixture(likelihoods).tolist()))
+        counts = np.bincount(labels, minlength=graph.num_classes)
         if estimates_shares(self.class_shares, counts.tolist()):
-            return reweighted(q, nodes, y_validation[nodes], y_train == UNKNOWN)
-        return q
+            self.class_weights_ = class_weights(self._mixture(graph, y_train), nodes, labels, y_train == UNKNOWN)
+
+    def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
+        """How frequent classes are was estimated for the fitted graph, and is used for no other."""
+        q = self._mixture(graph, y)
+        if self.class_weights_ is None or not self._is_fitted_graph(graph):
+            return q
+        return normalised(q * self.class_weights_)
+
+    def _mixture(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
+        answers = {name: self._member_marginals(name, graph, y) for name in self.members_}
+        if self.inverse_temperatures_ is not None:
+            answers = {name: sharpened(p, self.inverse_temperatures_[name]) for name, p in answers.items()}
+        return np.sum([self.weights_[name] * p for name, p in answers.items()], axis=0)
+
+    def _member_marginals(self, name: str, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The mean over all fits of a member."""
+        return np.mean([baseline._marginals(graph, y) for baseline in self.members_[name]], axis=0)
 
     def _baselines(self) -> list[list[Baseline]]:
         """All fits of every member."""
@@ -125,8 +138,7 @@ class Stack(Baseline):
             member = MEMBERS[name](seed=seed, **settings)
         except TypeError as error:
             raise InputError(f"the member {name!r} does not take the settings {settings!r} ({error})") from error
-        check_choices(member)
-        member.check_common()
+        member._check_settings()
         return member
 
 
@@ -137,13 +149,27 @@ def calibrated(
     weight: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """softmax(a log p) with the a under which the labels y of `nodes`, which may be weighed, are most likely."""
-    log_p = np.log(np.maximum(p, FLOOR))
+    return sharpened(p, inverse_temperature(p, nodes, y, weight))
+
+
+def inverse_temperature(
+    p: NDArray[np.float64],
+    nodes: NDArray[np.int64],
+    y: NDArray[np.int64],
+    weight: NDArray[np.float64] | None = None,
+) -> float:
+    """The a of `calibrated`."""
+    log_p = np.log(np.maximum(p[nodes], FLOOR))
 
     def loss(a: float) -> float:
-        return -float(np.average(log_softmax(a * log_p[nodes], axis=1)[np.arange(len(y)), y], weights=weight))
+        return -float(np.average(log_softmax(a * log_p, axis=1)[np.arange(len(y)), y], weights=weight))
 
-    a = minimize_scalar(loss, bounds=(0, SHARPEST), method="bounded").x
-    return np.exp(log_softmax(a * log_p, axis=1))
+    return float(minimize_scalar(loss, bounds=(0, SHARPEST), method="bounded").x)
+
+
+def sharpened(p: NDArray[np.float64], a: float) -> NDArray[np.float64]:
+    """softmax(a log p)."""
+    return np.exp(log_softmax(a * np.log(np.maximum(p, FLOOR)), axis=1))
 
 
 def mixture(likelihoods: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -160,9 +186,20 @@ def reweighted(
     q: NDArray[np.float64], nodes: NDArray[np.int64], y: NDArray[np.int64], among: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """q, which is right where classes are as frequent as among labels y of `nodes`, for their shares `among` nodes."""
+    return normalised(q * class_weights(q, nodes, y, among))
+
+
+def class_weights(
+    q: NDArray[np.float64], nodes: NDArray[np.int64], y: NDArray[np.int64], among: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """pi_c / pi^0_c of every class, up to a factor."""
     classes = np.arange(q.shape[1])
     answers = np.stack([q[nodes[y == c]].mean(axis=0) for c in classes], axis=1)
     pi, _ = nnls(answers, q[among].mean(axis=0))
     counts = np.bincount(y, minlength=len(classes))
-    r = q * np.maximum(pi / pi.sum(), counts / among.sum()) / counts
+    return np.maximum(pi / pi.sum(), counts / among.sum()) / counts
+
+
+def normalised(r: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows brought to sum 1."""
     return r / r.sum(axis=1, keepdims=True)

@@ -113,7 +113,7 @@ class Posterior:
     def step(self, known: Known, label_gradient: LabelGradient | None) -> Step:
         schedule = self.objective.schedule
         blank = self.objective.process == "blank"
-        step = Independent(schedule, self.target) if blank else STEPS.find(self.sampling.method)(schedule)
+        step = Independent(schedule, self.target) if blank else STEPS[self.sampling.method](schedule)
         if self.denoiser.shows_known or not bool(known.mask.any()):
             return step
         return Guided(step, known, self.sampling.guidance, label_gradient)

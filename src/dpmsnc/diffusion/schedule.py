@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmsnc.config import check_choices, check_range
+from dpmsnc.config import LIMITS, check_choices, check_range
 from dpmsnc.errors import InputError
 
 Array = NDArray[Any]
@@ -49,7 +49,7 @@ class Schedule:
 
     def __post_init__(self) -> None:
         check_choices(self)
-        check_range(self, num_steps=(2, np.inf), offset=(0, np.inf))
+        check_range(self, num_steps=(2, LIMITS["num_steps"]), offset=(0, np.inf))
         if not 0 < self.beta_min < self.beta_max < 1:
             raise InputError(f"need 0 < beta_min < beta_max < 1, got {self.beta_min} and {self.beta_max}")
 

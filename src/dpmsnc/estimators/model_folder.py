@@ -1,183 +1,285 @@
-"""The folder of a model: what `NodeClassifier.save` writes and `load` reads, and where `dpmsnc fit` works.
+"""The folder of a model: what `save` writes and `load` reads, and where `dpmsnc fit` works.
 
+    model.json               settings, values, and the checksums of the two files below
+    weights-<checksum>.safetensors, graph-<checksum>.npz
+    run.json                 how `dpmsnc fit` came by the model
     checkpoint.safetensors   the state of training; gone once it has ended
-    model.json, weights.safetensors, graph.npz   the model
-    run.json                 how `dpmsnc fit` came by it
 
-A folder with anything else in it belongs to somebody else and is not touched.
+Files are named by what they hold, so a new model never touches those of the old one: `model.json`, which is written
+last and in one move, is what turns one into the other, and only then are the files deleted that it does not name. A
+kill at any moment leaves the old model or the new one. A folder with anything else in it belongs to somebody else and
+is not touched.
+
+An estimator is saved by two methods of its own, `_state` and `_from_state`, beside its parameters and its graph;
+nothing here knows what else it consists of.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
-import shutil
+import re
 import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
-from dpmsnc.config import Guidance, Sampling, Training
-from dpmsnc.diffusion.schedule import Schedule
+import numpy as np
+
 from dpmsnc.errors import InputError, ModelFileError
+from dpmsnc.estimators.base import KINDS
+from dpmsnc.files import (
+    SCRATCH,
+    json_text,
+    json_value,
+    make_folder,
+    pack_arrays,
+    parse_json,
+    read_bounded,
+    read_json,
+    with_infinities,
+    write_json,
+    write_whole,
+)
 from dpmsnc.graph.clean import short_list
 from dpmsnc.graph.split import split_known
-from dpmsnc.json_values import json_value, with_infinities, with_nan
 
 if TYPE_CHECKING:
-    from dpmsnc.estimators.node_classifier import NodeClassifier
+    from torch import Tensor
+
+    from dpmsnc.estimators.base import Estimator
     from dpmsnc.graph import Graph
 
-Classifier = TypeVar("Classifier", bound="NodeClassifier")
 
-FORMAT_VERSION = 2
+Kind = TypeVar("Kind", bound="Estimator")
+
+FORMAT_VERSION = 3
 CHECKPOINT = "checkpoint.safetensors"
-OURS = {CHECKPOINT, "model.json", "weights.safetensors", "graph.npz", "run.json"}
+DESCRIPTION = "model.json"
+RUN = "run.json"
+PARTS = {"weights": ".safetensors", "graph": ".npz"}
+PART = r"(weights-[0-9a-f]{16}\.safetensors|graph-[0-9a-f]{16}\.npz)"
+WORK = re.compile(rf"{PART}|{re.escape(CHECKPOINT)}|\.({PART}|[a-z]+\.json|{re.escape(CHECKPOINT)}){SCRATCH}")
+"""Names that a fit leaves behind when it is killed."""
 
 
-def write_model(clf: NodeClassifier, folder: Path) -> None:
-    """Put the model in place of the one that `folder` held, if any."""
-    from dpmsnc.training.checkpoint import replacing_folder, save_state
+def write_model(estimator: Estimator, folder: Path, document: Any = None, keep_checkpoint: bool = False) -> None:
+    """Put the model in place of the one that `folder` holds, if any, with the document of its run."""
+    from dpmsnc.graph.npz import npz_parts
+    from dpmsnc.training.checkpoint import pack_state
 
     check_ours(folder)
-    with replacing_folder(folder) as temporary:
-        tensors = {name: value.detach().cpu() for name, value in clf.denoiser_.state_dict().items()}
-        tensors |= {"train": clf._tensor(clf.train_), "validation": clf._tensor(clf.validation_)}
-        save_state(temporary / "weights.safetensors", tensors | {"buffer": clf.buffer_}, {})
-        (temporary / "model.json").write_text(json.dumps(describe(clf), indent=1, allow_nan=False))
-        clf.graph_.to_npz(temporary / "graph.npz")
+    tensors, values = estimator._state()
+    if broken := not_finite(tensors):
+        raise InputError(f"{broken} holds NaN or infinity, so there is nothing to save; fit with a lower learning rate")
+    parts = {"weights": pack_state(tensors, {}), "graph": pack_arrays(npz_parts(estimator.graph_))}
+    make_folder(folder)
+    checksums = {part: hashlib.sha256(data).hexdigest() for part, data in parts.items()}
+    names = {part: part_name(part, checksum) for part, checksum in checksums.items()}
+    for part, data in parts.items():
+        write_whole(folder / names[part], data)
+    (folder / RUN).unlink(missing_ok=True)  # it tells of the old model
+    write_json(folder / DESCRIPTION, describe(estimator, values, checksums))
+    if document is not None:
+        write_json(folder / RUN, document)
+    clear(folder, {*names.values(), *([CHECKPOINT] if keep_checkpoint else [])})
 
 
-def read_model(kind: type[Classifier], folder: Path) -> Classifier:
-    """The fitted classifier that `write_model` wrote."""
+def read_model(kind: type[Kind], folder: Path) -> Kind:
+    """The fitted estimator that `write_model` wrote."""
+    description = read_description(folder)
+    try:
+        return restored(kind, folder, description)
+    except ModelFileError:
+        # another process may have put a new model there meanwhile
+        if (newer := read_description(folder)) == description:
+            raise
+        return restored(kind, folder, newer)
+
+
+def restored(kind: type[Kind], folder: Path, description: dict[str, Any]) -> Kind:
+    """The estimator that a description and the files it names hold."""
+    from dpmsnc.baselines import initialiser  # noqa: F401 (the kinds of all baselines are known then)
     from dpmsnc.graph import Graph
     from dpmsnc.training.checkpoint import load_state
-    from dpmsnc.training.trainer import History
 
-    description = read_description(folder)
-    if description.get("process", "gaussian") != kind.process:
-        raise ModelFileError(f"{folder} holds another kind of model than {kind.__name__}; load it with its own class")
-    tensors, _ = load_state(folder / "weights.safetensors")
+    found = KINDS.get(str(name := description.get("kind")))
+    if found is None or not issubclass(found, kind) or (found is not kind and kind.__abstractmethods__ == frozenset()):
+        raise ModelFileError(f"{folder} holds another kind of model ({name}); load it with its own class")
+    weights, graph_file = (checked_part(folder, part, description) for part in PARTS)
+    tensors, _ = load_state(weights)
+    if broken := not_finite(tensors):
+        raise ModelFileError(f"{broken} in {weights} holds NaN or infinity; fit again with a lower learning rate")
     try:
-        clf = kind(**settings(description["config"]))
-        clf.train_, clf.validation_ = (tensors.pop(name).numpy() for name in ("train", "validation"))
-        clf.buffer_ = tensors.pop("buffer")
-        clf.progressive_, clf.best_step_ = description["progressive"], description["best_step"]
-        (clf.best_score_,), clf.interrupted_ = with_nan([description["best_score"]]), description["interrupted"]
-        history = description["history"]
-        losses, accuracies = (with_nan(history[name]) for name in ("loss", "validation_score"))
-        clf.history_ = History(history["step"], losses, accuracies)
-        clf._check_settings()
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        message = f"model.json or weights.safetensors in {folder} was not written by dpmsnc ({error!r}); fit again"
+        graph = Graph.from_npz(graph_file)
+        params = usable_device(arguments(found, description["params"]))
+        return found._from_state(params, tensors, description["values"], graph)
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        message = f"settings, weights and graph in {folder} do not fit together ({error}); fit again"
         raise ModelFileError(message) from error
-    use_device_here(clf)
-    clf.graph_ = Graph.from_npz(folder / "graph.npz")
-    if {len(clf.train_), len(clf.validation_), clf.buffer_.shape[1]} != {clf.graph_.num_nodes}:
-        raise ModelFileError(f"graph.npz in {folder} is not the graph that the model was fitted on; fit again")
-    clf.classes_ = clf.graph_.classes
-    clf.denoiser_ = clf._denoiser(clf.graph_)
-    try:
-        clf.denoiser_.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise ModelFileError(f"the weights in {folder} do not fit its model.json ({error})") from error
-    return clf
 
 
-def use_device_here(clf: NodeClassifier) -> None:
-    """A model that was fitted on a device this machine lacks answers on the one it has."""
-    try:
-        clf._device()
-    except InputError:
-        warnings.warn(f"the model was fitted on {clf.device!r}, which is not there; using another device", stacklevel=4)
-        clf.device = "auto"
-
-
-def describe(clf: NodeClassifier) -> dict[str, Any]:
+def describe(estimator: Estimator, values: dict[str, Any], checksums: dict[str, str]) -> dict[str, Any]:
     """The content of model.json."""
     from dpmsnc import __version__
 
-    named = isinstance(clf.initialiser, (str, tuple, list))
-    initialiser = clf.initialiser if named else "uniform"  # only `fit` needs the object again
     description = {
         "format": FORMAT_VERSION,
         "dpmsnc": __version__,
-        "process": clf.process,
-        "config": clf.config() | {"initialiser": initialiser},
-        "progressive": clf.progressive_,
-        "best_step": clf.best_step_,
-        "best_score": clf.best_score_,
-        "interrupted": clf.interrupted_,
-        "history": asdict(clf.history_),
+        "kind": type(estimator).__name__,
+        "params": {name: storable(value) for name, value in estimator.nested_params().items()},
+        "values": values,
+        "sha256": checksums,
     }
-    return json_value(description)
+    return sealed(json_value(description))
+
+
+def storable(value: Any) -> Any:
+    """The value, or None where it is an object that JSON cannot hold, such as an initialiser of the user's own."""
+    try:
+        json.dumps(value, default=np.generic.item)
+    except TypeError:
+        return None
+    return value
+
+
+def sealed(description: dict[str, Any]) -> dict[str, Any]:
+    """The description with its own checksum."""
+    content = {name: value for name, value in description.items() if name != "checksum"}
+    text = json.dumps(content, sort_keys=True)
+    return content | {"checksum": hashlib.sha256(text.encode()).hexdigest()}
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """The content of model.json, which must be ours."""
-    path = folder / "model.json"
+    """The content of model.json, which must be ours and undamaged."""
+    path = folder / DESCRIPTION
     if not path.is_file():
-        raise ModelFileError(f"{folder} holds no model.json; give the folder that `fit` or `save` wrote")
+        raise ModelFileError(f"{folder} holds no {DESCRIPTION}; give the folder that `fit` or `save` wrote")
     try:
-        description = json.loads(path.read_text())
+        content = read_bounded(path)
+        description = parse_json(content)
         version = description["format"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ModelFileError(f"{path} is truncated or was not written by dpmsnc; fit again") from error
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise ModelFileError(f"{path} is truncated or was not written by dpmsnc ({error}); fit again") from error
     if version != FORMAT_VERSION:
-        raise ModelFileError(f"{path} has format {version}, this version reads format {FORMAT_VERSION}; fit again")
+        advice = "fit again, into a new folder"
+        raise ModelFileError(f"{path} has format {version}, this version reads format {FORMAT_VERSION}; {advice}")
+    if content != json_text(sealed(description)).encode():  # as text, since two texts can be the same number
+        raise ModelFileError(f"{path} is damaged: it does not have its own checksum; fit again")
     return description
 
 
-def settings(config: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of the constructor from model.json."""
-    sampling = config["sampling"] | {"guidance": Guidance(**with_infinities(config["sampling"]["guidance"]))}
-    return config | {
-        "schedule": Schedule(**config["schedule"]),
-        "sampling": Sampling(**with_infinities(sampling)),
-        "training": Training(**with_infinities(config["training"])),
-    }
+def checked_part(folder: Path, part: str, description: dict[str, Any]) -> Path:
+    """The file that a description names, which must have the checksum that it states."""
+    try:
+        checksum = description["sha256"][part]
+        path = folder / part_name(part, checksum)
+    except (KeyError, TypeError) as error:
+        raise ModelFileError(f"{DESCRIPTION} in {folder} does not say what its {part} are; fit again") from error
+    if not path.is_file():
+        raise ModelFileError(f"{path} does not exist; give the folder that `fit` or `save` wrote, or fit again")
+    with path.open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != checksum:
+            raise ModelFileError(f"{path} is damaged or belongs to another model; fit again, or take it from a backup")
+    return path
+
+
+def part_name(part: str, checksum: str) -> str:
+    """The name of a file of the model, such as graph-0123456789abcdef.npz."""
+    if not re.fullmatch(r"[0-9a-f]{64}", checksum):
+        raise TypeError(f"{checksum!r} is not a checksum")
+    return f"{part}-{checksum[:16]}{PARTS[part]}"
+
+
+def not_finite(tensors: dict[str, Tensor]) -> str | None:
+    """The name of a tensor with an entry that is NaN or infinite."""
+    return next((name for name, tensor in tensors.items() if not tensor.isfinite().all()), None)
+
+
+def arguments(typed: type, values: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of a constructor from JSON: groups of settings are their classes again, infinities are numbers."""
+    hints = get_type_hints(typed if is_dataclass(typed) else typed.__init__)  # type: ignore[misc]
+    groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
+    made = {name: groups[name](**arguments(groups[name], values[name])) for name in groups if name in values}
+    return with_infinities(values) | made
+
+
+def usable_device(params: dict[str, Any]) -> dict[str, Any]:
+    """A model that was fitted on a device this machine lacks answers on the one it has."""
+    import torch
+
+    device = params.get("device", "auto")
+    try:
+        if device != "auto":
+            torch.empty(0, device=device)
+    except (RuntimeError, AssertionError):
+        warnings.warn(f"the model was fitted on {device!r}, which is not there; using another device", stacklevel=5)
+        return params | {"device": "auto"}
+    return params
+
+
+def is_model(folder: Path) -> bool:
+    """Whether `folder` has a model.json that this package wrote, in whatever format."""
+    with suppress(OSError, ValueError, TypeError):
+        return {"format", "dpmsnc"} <= set(read_json(folder / DESCRIPTION))
+    return False
+
+
+def entries(folder: Path) -> list[Path]:
+    """What is in a folder."""
+    try:
+        return list(folder.iterdir())
+    except OSError as error:
+        raise InputError(f"cannot look into {folder} ({error}); name a folder that you may read") from error
 
 
 def check_ours(folder: Path) -> None:
-    """Raise `InputError` where putting a model in place of `folder` is impossible, or would destroy something else."""
+    """Raise `InputError` where putting a model into `folder` is impossible, or would destroy something else."""
     if not folder.is_dir():
         if folder.exists() or folder.is_symlink():
             raise InputError(f"{folder} is not a folder; give the name of a folder for the model")
         return
-    if os.path.ismount(folder) or Path.cwd().is_relative_to(folder.resolve()):
-        raise InputError(f"{folder} cannot be replaced while it is in use; give a folder inside it for the model")
-    # a kill while the checkpoint was written leaves a hidden half of it
-    names = {path.name for path in folder.iterdir()}
-    if strange := sorted(name for name in names - OURS if not name.startswith(f".{CHECKPOINT}.")):
+    known = {DESCRIPTION, RUN} if is_model(folder) else set()
+    found = {path.name: path.is_file() or path.is_symlink() for path in entries(folder)}
+    ours = {name for name, is_file in found.items() if is_file and (name in known or WORK.fullmatch(name))}
+    if strange := sorted(found.keys() - ours):
         raise InputError(f"{folder} holds other files ({short_list(strange)}); give a new folder for the model")
+
+
+def clear(folder: Path, keep: set[str]) -> None:
+    """Delete what a replaced model or a killed fit left behind."""
+    for path in entries(folder):
+        if WORK.fullmatch(path.name) and path.name not in keep:
+            with suppress(OSError):
+                path.unlink()
 
 
 def check_free(folder: Path, resume: bool, overwrite: bool) -> None:
     """Raise `InputError` unless a fit may write into `folder`."""
     check_ours(folder)
-    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    names = {path.name for path in entries(folder)} if folder.is_dir() else set()
     if names and not resume and not overwrite:
-        what = "a model" if "model.json" in names else "an unfinished fit (go on with --resume)"
+        what = "a model" if DESCRIPTION in names else "an unfinished fit (go on with --resume)"
         raise InputError(f"{folder} holds {what}; give another folder, or replace it with --overwrite")
 
 
-def is_finished(folder: Path, clf: NodeClassifier, graph: Graph, validation: Any) -> bool:
+def is_finished(folder: Path, clf: Estimator, graph: Graph, validation: Any) -> bool:
     """Whether `folder` holds the finished model of the same settings and data, so that there is nothing to resume."""
     from dpmsnc.training.checkpoint import fingerprint
 
-    if not (folder / "model.json").is_file() or (folder / CHECKPOINT).is_file():
+    if not (folder / DESCRIPTION).is_file() or (folder / CHECKPOINT).is_file():
         return False
     description = read_description(folder)
-    if (description.get("process"), json_value(description.get("config"))) != (clf.process, json_value(clf.config())):
+    if (description.get("kind"), description.get("params")) != (type(clf).__name__, json_value(clf.nested_params())):
         raise InputError(f"{folder} holds a model with other settings; give another folder, or use --overwrite")
     held = read_model(type(clf), folder)
     there = fingerprint({}, held.graph_, held.train_, held.validation_)
     if there != fingerprint({}, graph, *split_known(graph, validation, clf.seed)):
         raise InputError(f"{folder} holds a model of other data; give another folder, or use --overwrite")
-    return not held.interrupted_
+    return not getattr(held, "interrupted_", False)
 
 
 @contextmanager
@@ -187,8 +289,7 @@ def claimed(folder: Path) -> Iterator[None]:
     try:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            for needed in (folder, folder.resolve().parent):
-                tempfile.TemporaryFile(dir=needed).close()
+            tempfile.TemporaryFile(dir=folder).close()
         except OSError as error:
             raise InputError(f"cannot write to {folder} ({error}); name a folder that you may write to") from error
         yield
@@ -198,12 +299,6 @@ def claimed(folder: Path) -> Iterator[None]:
                 path.rmdir()
 
 
-def save_model(clf: NodeClassifier, folder: Path, document: dict[str, Any]) -> None:
-    """Put the model in place of whatever `folder` held; an interrupted one keeps its checkpoint to go on from."""
-    from dpmsnc.training.checkpoint import replacing_folder
-
-    with replacing_folder(folder) as temporary:
-        clf.save(temporary)
-        (temporary / "run.json").write_text(json.dumps(document, indent=1) + "\n")
-        if clf.interrupted_ and (folder / CHECKPOINT).is_file():
-            shutil.copy2(folder / CHECKPOINT, temporary / CHECKPOINT)
+def save_model(clf: Estimator, folder: Path, document: dict[str, Any]) -> None:
+    """Put model and document into `folder`; an interrupted fit keeps its checkpoint to go on from."""
+    write_model(clf, folder, document, keep_checkpoint=getattr(clf, "interrupted_", False))

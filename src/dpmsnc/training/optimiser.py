@@ -10,6 +10,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 from torch.optim.swa_utils import AveragedModel
 
 from dpmsnc.config import Training
+from dpmsnc.files import group
 
 LAST_RATE = 0.05
 """Of the learning rate, what is left at the last step where it decays."""
@@ -65,8 +66,3 @@ class Optimiser:
         self.decay.load_state_dict(values["decay"])
         for rate, parameters in zip(self.decay.get_last_lr(), self.adam.param_groups):
             parameters["lr"] = rate
-
-
-def group(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """The tensors whose names begin with a prefix, without it."""
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -33,6 +33,7 @@ from dpmsnc.training.gradient import Draw
 from dpmsnc.training.optimiser import Optimiser
 from dpmsnc.training.progressive import STATE, ProgressiveChoice
 from dpmsnc.training.pseudo_labels import PseudoLabels, divide
+from dpmsnc.training.trainer import Outcome
 
 if TYPE_CHECKING:
     from dpmsnc.training.partitions import Parts
@@ -72,7 +73,8 @@ class PartlyLabelled:
         self.pseudo = PseudoLabels(self.target, initial, train)
         self.metric = METRICS.find(self.target.metric)
         self.class_weight = self.estimated_weight()
-        self.rounds = ProgressiveChoice(sampling.progressive, bool(validation.any()), self.guess())
+        can_choose = bool(validation.any()) and bool(self.target.names)  # numbers are never sure enough to be adopted
+        self.rounds = ProgressiveChoice(sampling.progressive, can_choose, self.guess())
         self.parts = cut(graph, options.parts)
         self.parts_left: list[list[int]] = []  # of this time round
 
@@ -204,6 +206,9 @@ class PartlyLabelled:
 
     def keep_best(self) -> None:
         self.rounds.keep()
+
+    def outcome(self) -> Outcome:
+        return Outcome(self.buffer.entries.cpu(), self.initial.cpu().numpy(), self.rounds.best_share)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         pseudo = self.pseudo

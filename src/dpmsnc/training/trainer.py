@@ -14,19 +14,33 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dpmsnc.config import Training
 from dpmsnc.diffusion.objective import Objective
 from dpmsnc.errors import InputError
+from dpmsnc.files import group
 from dpmsnc.training.gradient import Draw, accumulate
-from dpmsnc.training.optimiser import Optimiser, group
+from dpmsnc.training.optimiser import Optimiser
 
 STATE = ("step", "best_step", "improved_step", "best_score", "loss")
 Progress = Callable[["Trainer"], None]
+
+
+class Outcome(NamedTuple):
+    """What a source leaves behind."""
+
+    buffer: Tensor
+    """Joint labellings (count, rows, ...) of the variational distribution."""
+    initial: NDArray[np.float32] | None
+    """Mean-field probabilities (rows, channels) of the initialiser; None where there was none."""
+    progressive: float
+    """Share of the rows that each progressive round adopts; 0 for a single run."""
 
 
 class Source(Protocol):
@@ -43,6 +57,9 @@ class Source(Protocol):
 
     def keep_best(self) -> None:
         """The last score was the best so far."""
+
+    def outcome(self) -> Outcome:
+        """What training ended with, apart from the network."""
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """All that changes, as tensors and JSON values."""

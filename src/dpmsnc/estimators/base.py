@@ -1,0 +1,394 @@
+"""The verbs that every estimator has, and the methods that tables and flags know by name.
+
+An estimator learns from the known labels of a graph and answers for every node of it, or of another graph with the same
+features. Known labels belong to the graph that is asked about: after `fit` all of them condition the answer, and they
+come back unchanged. Tables ask with `condition_on="train", clamp_known=False`, so that only training labels condition
+and a method's own opinion is scored.
+
+The constructor only stores. What `fit` learns ends in an underscore. Nothing here imports torch, scipy or scikit-learn
+before it is needed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmsnc.config import LARGEST_SEED, check_number
+from dpmsnc.errors import InputError
+from dpmsnc.estimators.params import Parameters
+from dpmsnc.estimators.search_space import SearchSpace
+from dpmsnc.graph import Graph
+from dpmsnc.graph.split import split_known
+from dpmsnc.registry import Registry
+
+if TYPE_CHECKING:
+    import torch
+
+    from dpmsnc.graph.features import Features
+    from dpmsnc.targets import Target
+
+Which = Literal["known", "train"]
+
+READERS = {
+    "pandas": "Graph.from_tables(edges, nodes)",
+    "networkx": "Graph.from_networkx(graph)",
+    "torch_geometric": "Graph.from_pyg(data)",
+    "scipy": "Graph.from_scipy(adjacency, x, y)",
+    "builtins.str": "Graph.from_npz(path), or dpmsnc.data.load(name).graph for a benchmark",
+}
+"""How to make a graph of what other packages have, by the beginning of a type's full name."""
+
+
+KINDS: dict[str, type[Estimator]] = {}
+"""Every kind of estimator by the name of its class, which saved models go by."""
+
+
+class Estimator(Parameters, ABC):
+    """Fit on a partly labelled graph, then predict every node of it or of another graph.
+
+    A method implements `_fit`, which stores what it learned, and `_marginals`, which answers from that. Methods whose
+    nodes depend on each other override `_answer` and `sample`, too.
+    """
+
+    seed: int = 0
+
+    graph_: Graph
+    classes_: NDArray[np.object_]
+    n_features_in_: int
+    train_: NDArray[np.bool_]
+    validation_: NDArray[np.bool_]
+
+    @abstractmethod
+    def _fit(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any]) -> None:
+        """Learn from labels, as `graph.target` has them; in either array those of the other, and all unknown ones, are
+        marked as unknown. `target_` and `features_` are set. A method may take options by keyword."""
+
+    @abstractmethod
+    def _marginals(self, graph: Graph, y: NDArray[Any]) -> NDArray[np.float64]:
+        """The method's own opinion (nodes, channels) on every node of a graph, given its known labels `y`."""
+
+    def _check_settings(self) -> None:
+        """Raise `InputError` where an argument is out of its range or not one of its choices."""
+
+    def fit(self, graph: Graph | list[Graph], validation: Any = None) -> Self:
+        """Learn from the known labels of `graph`.
+
+        Args:
+            graph: The graph, or a list that holds it.
+            validation: A share of the known labels, ids or a mask: held back to choose among what was learned from the
+                others. None trains on all of them.
+        """
+        return self._fit_split(graph, validation)
+
+    def _fit_split(self, graph: Any, validation: Any, **options: Any) -> Self:
+        """`fit` with options for `_fit`; a fit that fails while it learns leaves an estimator that is not fitted."""
+        graph = self._one_graph(graph)
+        self._check_settings()
+        graph.check_trainable()
+        train, held_back = split_known(graph, validation, self.seed)
+        if not graph.target.names and held_back.any():  # the scale of numbers is learned from training labels alone
+            graph = graph.with_labels(graph.y, graph.hide(held_back).target)
+        y_train, y_validation = (only(graph, mask) for mask in (train, held_back))
+        self._forget()
+        self.train_, self.validation_ = train, held_back
+        try:
+            self._learn(graph, y_train, y_validation, **options)
+        except BaseException:
+            self._abandon()
+            raise
+        return self
+
+    def _learn(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any], **options: Any) -> None:
+        """Fit to labels that are divided already, as a part of another estimator is."""
+        from dpmsnc.graph.features import Features
+
+        self._take(graph, Features.fit(graph, getattr(self, "scaling", "raw")))
+        self._fit(graph, y_train, y_validation, **options)
+
+    def _take(self, graph: Graph, features: Features) -> None:
+        """Set what all fitted estimators have."""
+        self.graph_, self.features_ = graph, features
+        self.target_: Target = graph.target
+        self.classes_ = np.fromiter(graph.target.names, dtype=object, count=len(graph.target.names))
+        self.n_features_in_ = graph.num_features
+
+    def _abandon(self) -> None:
+        """A fit failed: what there is of it goes."""
+        self._forget()
+
+    def _forget(self) -> None:
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+
+    def predict(
+        self,
+        graph: Graph | None = None,
+        known: Any = None,
+        *,
+        condition_on: Which = "known",
+        clamp_known: bool = True,
+    ) -> NDArray[Any]:
+        """The label of every node, by name, in the order of `graph.ids`.
+
+        Args:
+            graph: The graph to answer for, by default the fitted one.
+            known: Labels revealed after training: a mapping or Series from ids to classes, or one per node.
+            condition_on: "known" uses every label the graph has; "train" only those trained on, as in the tables.
+            clamp_known: Labels that condition come back unchanged; False answers with the method's own opinion.
+        """
+        asked = self._asked(graph, known, condition_on)
+        return self.target_.decode(self._answer(asked, clamp_known))
+
+    def predict_proba(
+        self,
+        graph: Graph | None = None,
+        known: Any = None,
+        *,
+        condition_on: Which = "known",
+        clamp_known: bool = True,
+    ) -> NDArray[np.float64]:
+        """Marginals (nodes, classes), columns in the order of `classes_`; a known label has all of its node's mass."""
+        asked = self._asked(graph, known, condition_on)
+        proba = self._marginals(asked, asked.y)
+        return self._clamped(asked, proba) if clamp_known else proba
+
+    def sample(
+        self,
+        num_samples: int = 1,
+        graph: Graph | None = None,
+        known: Any = None,
+        *,
+        seed: int | None = None,
+        condition_on: Which = "known",
+    ) -> NDArray[Any]:
+        """Labellings (num_samples, nodes) by name, every node drawn on its own from its marginal; the same seed gives
+        the same samples."""
+        import torch
+
+        asked = self._asked(graph, known, condition_on)
+        check_number("num_samples", num_samples, 1, whole=True)
+        marginals = self.target_.mean_field(self._clamped(asked, self._marginals(asked, asked.y)))
+        drawn = self.target_.draw(torch.from_numpy(marginals), num_samples, self._generator(seed))
+        return self.target_.decode(drawn.numpy())
+
+    def score(
+        self,
+        truth: Any,
+        graph: Graph | None = None,
+        known: Any = None,
+        *,
+        condition_on: Which = "known",
+    ) -> float:
+        """The target's metric (accuracy for classes; less the MSE for numbers) where no label conditioned the answer.
+
+        Args:
+            truth: A graph of the same nodes with more labels, a mapping from ids to classes, or one label per node.
+        """
+        from dpmsnc.metrics import METRICS
+
+        asked = self._asked(graph, known, condition_on)
+        y = self._truth(asked, truth)
+        mask = self.target_.known(y) & ~self.target_.known(asked.y)
+        if not mask.any():
+            raise InputError("the truth has no label that the model was not given already; pass labels of other nodes")
+        return METRICS.find(self.target_.metric).gain(self._answer(asked), y, mask)
+
+    def save(self, folder: str | Path) -> None:
+        """Write a model folder: weights (safetensors), settings (JSON) and the graph (npz), bound by checksums.
+
+        A model that the folder holds is replaced; a folder with anything else in it is refused.
+        """
+        from dpmsnc.estimators.model_folder import write_model
+
+        self._check_fitted()
+        write_model(self, Path(folder))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """The fitted estimator in a folder that `save` or `dpmsnc fit` wrote; `Estimator.load` takes any kind."""
+        from dpmsnc.estimators.model_folder import read_model
+
+        return read_model(cls, Path(folder))
+
+    def _state(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+        """What `save` keeps beside settings and graph: tensors, and values that JSON can hold."""
+        raise InputError(f"{type(self).__name__} does not say what to save of it; give it _state and _from_state")
+
+    @classmethod
+    def _from_state(
+        cls, params: dict[str, Any], tensors: dict[str, torch.Tensor], values: dict[str, Any], graph: Graph
+    ) -> Self:
+        """The fitted estimator again. An argument that JSON cannot hold is None in `params`. A `ValueError`,
+        `TypeError`, `KeyError` or `RuntimeError` means that the parts do not fit together."""
+        raise InputError(f"{cls.__name__} does not say how it is loaded; give it _state and _from_state")
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        KINDS[cls.__name__] = cls
+
+    def nested_params(self) -> dict[str, Any]:
+        """The constructor's arguments, with groups of settings as dictionaries and a backbone as its name."""
+        from dpmsnc.nn.backbones import backbone_name
+
+        params = super().nested_params()
+        return params | ({"backbone": backbone_name(params["backbone"])} if "backbone" in params else {})
+
+    # What follows is shared by the verbs above, and by methods that override some of them.
+
+    def _asked(self, graph: Any, known: Any, condition_on: Which) -> Graph:
+        """The graph to answer for, with the labels that condition the answer, as `target_` has them."""
+        self._check_fitted()
+        if condition_on not in get_args(Which):
+            raise InputError(f"condition_on={condition_on!r} is not one of {', '.join(get_args(Which))}")
+        asked = self.graph_ if graph is None else self._adapted(graph)
+        if condition_on == "train":
+            if not self._is_fitted_graph(asked):
+                raise InputError('another graph has no training labels; leave out condition_on="train" or the graph')
+            asked = asked.with_labels(only(self.graph_, self.train_))
+        return asked if known is None else asked.reveal(known)
+
+    def _adapted(self, graph: Any) -> Graph:
+        """Another graph with labels as `target_` has them, or an `InputError` that names what differs."""
+        graph = self._one_graph(graph)
+        self.features_.check(graph)
+        return graph.with_labels(self._encoded(graph), self.target_)
+
+    def _encoded(self, graph: Graph) -> NDArray[Any]:
+        """The labels of a graph, whose classes may be others or stand in another order."""
+        from dpmsnc.graph.clean import short_list
+
+        if graph.target == self.target_:
+            return graph.y
+        ours, theirs = described(self.target_), described(graph.target)
+        if theirs != ours:
+            raise InputError(
+                f"a label of the graph is a {theirs}, one of the fitted graph a {ours}; give the same kind"
+            )
+        try:
+            return self.target_.encode(graph.target.decode(graph.y))
+        except InputError as error:
+            new = [name for name in graph.target.names if name not in self.target_.names]
+            raise InputError(
+                f"the model was not fitted with {short_list(new)}, only with {short_list(self.target_.names)}; "
+                "fit again on a graph that has the new ones, or leave those labels blank"
+            ) from error
+
+    def _is_fitted_graph(self, graph: Graph) -> bool:
+        """Whether it is the graph that was fitted, or a copy of it with other labels."""
+        fitted = self.graph_
+        return graph is fitted or (
+            np.array_equal(graph.ids, fitted.ids)
+            and np.array_equal(graph.edge_index, fitted.edge_index)
+            and (graph.x is fitted.x or same_features(graph.x, fitted.x))
+        )
+
+    def _answer(self, asked: Graph, clamp_known: bool = True) -> NDArray[Any]:
+        """The labels that are predicted: the most probable ones, with those that are known in their place."""
+        import torch
+
+        marginals = self.target_.mean_field(self._marginals(asked, asked.y))
+        labels = self.target_.nearest(torch.from_numpy(marginals)).numpy()
+        if clamp_known:
+            labels[asked.known] = asked.y[asked.known]
+        return labels
+
+    def _clamped(self, asked: Graph, marginals: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Marginals that have all their mass on known labels."""
+        return np.where(asked.known[:, None], self.target_.certain(asked.y), marginals)
+
+    def _truth(self, asked: Graph, truth: Any) -> NDArray[Any]:
+        if isinstance(truth, Graph):
+            if not np.array_equal(truth.ids, asked.ids):
+                raise InputError("the graph with the truth has other nodes than the one asked about; give the same")
+            return self._encoded(truth)
+        return asked.with_labels(self.target_.unknown(len(asked.y))).reveal(truth).y
+
+    def _one_graph(self, graph: Any) -> Graph:
+        """The graph itself, or an `InputError` that says how to build one."""
+        if isinstance(graph, Graph):
+            return graph
+        if isinstance(graph, (list, tuple)) and graph and all(isinstance(part, Graph) for part in graph):
+            if len(graph) == 1:
+                return graph[0]
+            raise InputError(f"{type(self).__name__} works on one graph at a time, not on {len(graph)}; pass one")
+        if isinstance(graph, dict):
+            raise InputError("a graph comes first; labels that were learned since go in by name: known={...}")
+        name = f"{type(graph).__module__}.{type(graph).__qualname__}"
+        advice = next((how for start, how in READERS.items() if name.startswith(start)), "Graph.build(edges, x=x, y=y)")
+        raise InputError(f"{type(self).__name__} takes a Graph, not a {type(graph).__name__}; build one with {advice}")
+
+    def _generator(self, seed: int | None = None) -> torch.Generator:
+        import torch
+
+        chosen = self.seed if seed is None else seed
+        check_number("seed", chosen, 0, LARGEST_SEED, whole=True)
+        return torch.Generator().manual_seed(int(chosen))
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            from dpmsnc.errors import NotFittedError
+
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(graph) first")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "graph_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=False),
+            classifier_tags=ClassifierTags(),
+            input_tags=InputTags(two_d_array=False),
+        )
+
+
+def only(graph: Graph, mask: NDArray[np.bool_]) -> NDArray[Any]:
+    """The labels of a graph within a mask, unknown elsewhere."""
+    y = graph.target.unknown(len(graph.y))
+    y[mask] = graph.y[mask]
+    return y
+
+
+def same_features(x: Any, other: Any) -> bool:
+    """Whether two matrices of features, sparse or dense, hold the same numbers."""
+    if x is None or other is None or x.shape != other.shape:
+        return x is other
+    return not (x != other).sum()
+
+
+def described(target: Target) -> str:
+    """What a label is, in words: "class of a node"."""
+    return f"{target.kind} of {'an edge' if getattr(target, 'on', 'node') == 'edge' else 'a node'}"
+
+
+NOT_SEARCHED = SearchSpace({})
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of the tables: `build(seed, **settings)` gives its estimator, not yet fitted."""
+
+    build: Callable[..., Any]
+    version: int = 1
+    """It goes up when figures may change although the configuration does not: older runs are then run again."""
+    like: str | None = None
+    """The method of which this is a variant: without a search of its own it takes what was found for that."""
+    search: SearchSpace = NOT_SEARCHED
+    """What a search varies; by default nothing."""
+
+
+METHODS: Registry[Method] = Registry("method")
+
+
+def seeded(kind: Callable[..., Any], seed: int, **settings: Any) -> Any:
+    """Builds an estimator that takes a seed; with `functools.partial`, the `build` of most methods."""
+    return kind(seed=seed, **settings)

@@ -1,0 +1,317 @@
+"""What estimators with a diffusion model over labels share, whatever carries the labels: training, posterior, state.
+
+A subclass has the constructor, whose arguments are declared here, and the verbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmsnc.config import (
+    LARGEST_SEED,
+    LIMITS,
+    BackboneSpec,
+    ConditioningName,
+    ParameterisationName,
+    ProcessName,
+    Sampling,
+    ScalingName,
+    Training,
+    check_choices,
+    check_number,
+    check_range,
+)
+from dpmsnc.diffusion.schedule import Schedule
+from dpmsnc.errors import InputError
+from dpmsnc.estimators.base import Estimator
+from dpmsnc.files import group, with_nan
+from dpmsnc.graph import Graph
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from dpmsnc.diffusion.objective import Objective
+    from dpmsnc.diffusion.posterior import Posterior
+    from dpmsnc.diffusion.sampler import Callback
+    from dpmsnc.nn.denoiser import Denoiser
+    from dpmsnc.training.trainer import History, Source, Trainer
+
+
+class DiffusionEstimator(Estimator):
+    """A denoiser, the objective that trains it, and the posterior that is asked."""
+
+    process: ClassVar[ProcessName] = "gaussian"
+
+    backbone: BackboneSpec
+    hidden_channels: int
+    num_layers: int
+    dropout: float
+    head_layers: int
+    conditioning: ConditioningName
+    parameterisation: ParameterisationName
+    initialiser: Any
+    scaling: ScalingName
+    device: str
+    threads: int
+    verbose: bool
+    schedule: Schedule
+    sampling: Sampling
+    training: Training
+
+    denoiser_: Denoiser
+    history_: History
+
+    def _fit(
+        self,
+        graph: Graph,
+        y_train: NDArray[Any],
+        y_validation: NDArray[Any],
+        checkpoint: Path | None = None,
+        resume: bool = False,
+        progress: Callable[[Trainer], None] | None = None,
+    ) -> None:
+        from tqdm import tqdm
+
+        from dpmsnc.nn.process import keep_freed_memory, threads
+        from dpmsnc.training.checkpoint import Checkpoint, fingerprint
+
+        saved = Checkpoint(checkpoint, fingerprint(self.get_params(deep=False), graph, self.train_, self.validation_))
+        going_on = resume and saved.exists
+        hidden = None if self.verbose else True  # None shows the bar on a terminal only, for readable logs
+        total, name = self.training.steps, type(self).__name__
+        bar = tqdm(total=total, desc=name, unit="step", leave=False, disable=hidden)
+        with threads(self.threads), keep_freed_memory(), bar:
+
+            def report(running: Trainer) -> None:
+                if running.step % self.training.evaluate_every == 0:
+                    saved.write(running)
+                    bar.set_postfix(validation=f"{running.history.validation_score[-1]:.3f}", refresh=False)
+                bar.update(running.step - bar.n)
+                if progress is not None:
+                    progress(running)
+
+            trainer = self._trainer(graph, y_train, y_validation, fit_initialiser=not going_on)
+            if going_on:
+                saved.read(trainer)
+            try:
+                trainer.run(report)
+            except KeyboardInterrupt:
+                self._keep(trainer, interrupted=True)
+                raise
+            self._keep(trainer)
+
+    def _abandon(self) -> None:
+        """An interrupted fit leaves the best weights so far, any other failure nothing."""
+        if not hasattr(self, "denoiser_"):
+            super()._abandon()
+
+    def _marginals(self, graph: Graph, y: NDArray[Any]) -> NDArray[np.float64]:
+        return self.predict_proba(graph.with_labels(y), clamp_known=False)
+
+    def _trainer(
+        self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any], fit_initialiser: bool = True
+    ) -> Trainer:
+        import torch
+
+        from dpmsnc.training.full import FullyLabelled, LabelledGraphs
+        from dpmsnc.training.optimiser import Optimiser
+        from dpmsnc.training.partial import PartlyLabelled
+        from dpmsnc.training.trainer import Trainer
+
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            optimiser = Optimiser(self._denoiser().to(self._device()), self.training)
+        objective, generator = self._objective(), self._generator()
+        train, validation = self.target_.known(y_train), self.target_.known(y_validation)
+        source: Source
+        if train.all():
+            batch = LabelledGraphs.of([graph], features=self.features_, device=self._device())
+            source = FullyLabelled(optimiser, objective, [batch], self.training, generator)
+        else:
+            labels = np.where(train.reshape(-1, *[1] * (y_train.ndim - 1)), y_train, y_validation)
+            source = PartlyLabelled(
+                optimiser,
+                objective,
+                self._tensors(graph),
+                labels=self._tensor(labels),
+                train=self._tensor(train),
+                validation=self._tensor(validation),
+                initial=self._tensor(self._initial_probabilities(graph, fit_initialiser)),
+                options=self.training,
+                sampling=self.sampling,
+                generator=generator,
+            )
+        return Trainer(optimiser, objective, source, self.training, generator)
+
+    def _initial_probabilities(self, graph: Graph, fit_initialiser: bool = True) -> NDArray[np.float32]:
+        """Mean-field probabilities of the first buffer; nothing is known where a checkpoint brings them."""
+        from dpmsnc.baselines.initialiser import ask_initialiser, make_initialiser
+
+        ignorance = self.target_.ignorance(graph.num_nodes)
+        if not fit_initialiser:
+            return self.target_.mean_field(ignorance)
+        initial = ask_initialiser(make_initialiser(self), graph, self.validation_)
+        if initial.shape != ignorance.shape:
+            raise InputError(f"the initialiser gave probabilities of shape {initial.shape}, expected {ignorance.shape}")
+        if not np.isfinite(initial).all() or (self.target_.names and not (initial >= 0).all()):
+            raise InputError("the initialiser gave NaN, infinite or negative probabilities; lower its learning rate")
+        return self.target_.mean_field(initial)
+
+    def _keep(self, trainer: Trainer, interrupted: bool = False) -> None:
+        """Take over what training ended with, and the weights that it selected."""
+        self.denoiser_ = trainer.denoiser.requires_grad_(False)
+        self.denoiser_.load_state_dict(trainer.selected)
+        self.last_denoiser_ = trainer.optimiser.averaged
+        self.history_, self.interrupted_ = trainer.history, interrupted
+        self.best_step_, self.best_score_ = trainer.best_step, trainer.best_score
+        outcome = trainer.source.outcome()
+        self.buffer_, self.initialiser_proba_, self.progressive_ = outcome.buffer, outcome.initial, outcome.progressive
+
+    def _denoiser(self) -> Denoiser:
+        from dpmsnc.nn.denoiser import Denoiser
+
+        return Denoiser(
+            self.backbone,
+            self.features_.num_features or 1,
+            self.target_.channels,
+            self.hidden_channels,
+            self.num_layers,
+            self.dropout,
+            self.head_layers,
+            shows_known=self.conditioning == "amortised",
+        )
+
+    def _objective(self) -> Objective:
+        from dpmsnc.diffusion.objective import Objective
+
+        return Objective(self.schedule, self.parameterisation, self.training.weighting, self.process, self.target_)
+
+    def _posterior(self, asked: Graph) -> Posterior:
+        """p_theta(y_U | G, y_L) given the known labels of a graph."""
+        from dpmsnc.diffusion.known import Known
+        from dpmsnc.diffusion.posterior import Posterior
+
+        known = Known.of(self.target_.field(self._tensor(asked.y)), self._tensor(asked.known))
+        sampling = replace(self.sampling, progressive=self.progressive_)
+        return Posterior(self.denoiser_, self._objective(), self._tensors(asked), known, sampling)
+
+    def _draw(
+        self,
+        asked: Graph,
+        num_samples: int,
+        temperature: float,
+        seed: int | None,
+        clamp_known: bool = True,
+        callback: Callback | None = None,
+    ) -> NDArray[Any]:
+        """Joint labellings (num_samples, nodes, ...) as labels."""
+        from dpmsnc.nn.process import threads
+
+        check_number("num_samples", num_samples, 1, LIMITS["num_samples"], whole=True)
+        check_number("temperature", temperature, 0)
+        with threads(self.threads):
+            labels = self._posterior(asked).sample(
+                num_samples, temperature, self._generator(seed), callback, clamp_known
+            )
+        drawn = labels.transpose(0, 1).cpu().numpy()
+        if clamp_known:  # to the last digit, which the field of a real value has not
+            drawn[:, asked.known] = asked.y[asked.known]
+        return drawn
+
+    def _answer(self, asked: Graph, clamp_known: bool = True, callback: Callback | None = None) -> NDArray[Any]:
+        return self._draw(asked, 1, self.sampling.temperature, None, clamp_known, callback)[0]
+
+    def _tensors(self, graph: Graph) -> Any:
+        from dpmsnc.nn.operator import GraphTensors
+
+        return GraphTensors.of(graph, self.features_, self._device())
+
+    def _tensor(self, array: NDArray[Any]) -> Tensor:
+        import torch
+
+        return torch.as_tensor(array, device=self._device())
+
+    def _device(self) -> torch.device:
+        import torch
+
+        if self.device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            return torch.empty(0, device=self.device).device
+        except (RuntimeError, AssertionError) as error:
+            raise InputError(f"device {self.device!r} cannot be used here ({error}); take cpu or auto") from error
+
+    def _check_settings(self) -> None:
+        from dpmsnc.diffusion.sampler import STEPS
+        from dpmsnc.nn.backbones import backbone_class
+
+        check_choices(self, type(self).__init__)
+        check_range(self, dropout=(0, 0.99), seed=(0, LARGEST_SEED))
+        sizes = ("hidden_channels", "num_layers", "head_layers", "threads")
+        check_range(self, **{name: (1, LIMITS[name]) for name in sizes})
+        for name, kind in (("schedule", Schedule), ("sampling", Sampling), ("training", Training)):
+            if not isinstance(getattr(self, name), kind):
+                raise InputError(f"{name} is {getattr(self, name)!r}; pass {kind.__name__}(...)")
+        STEPS.find(self.sampling.method)
+        backbone_class(self.backbone)
+        self.schedule.grid(self.sampling.steps)
+        if self.process == "blank" and self.parameterisation == "epsilon":
+            raise InputError("without diffusion there is no noise to predict; use parameterisation='label'")
+
+    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """What `save` keeps beside settings and graph: tensors, and values that JSON can hold."""
+        tensors = {f"denoiser/{name}": value for name, value in self.denoiser_.state_dict().items()}
+        tensors |= {"train": self._tensor(self.train_), "validation": self._tensor(self.validation_)}
+        features, scaling = self.features_.state()
+        tensors |= {f"features/{name}": self._tensor(value) for name, value in scaling.items()}
+        values = {
+            "features": features,
+            "progressive": self.progressive_,
+            "best_step": self.best_step_,
+            "best_score": self.best_score_,
+            "interrupted": self.interrupted_,
+            "history": asdict(self.history_),
+        }
+        return tensors | {"buffer": self.buffer_}, values
+
+    @classmethod
+    def _from_state(
+        cls, params: dict[str, Any], tensors: dict[str, Tensor], values: dict[str, Any], graph: Graph
+    ) -> Self:
+        """The fitted classifier again; no network is allocated beyond the weights that there are."""
+        import torch
+
+        from dpmsnc.graph.features import Features
+        from dpmsnc.training.trainer import History
+
+        if params["initialiser"] is None:
+            params = params | {"initialiser": "uniform"}  # only `fit` needs the object again
+        clf = cls(**params)
+        clf._check_settings()
+        train, validation, clf.buffer_ = (tensors.pop(name) for name in ("train", "validation", "buffer"))
+        if not train.shape == validation.shape == clf.buffer_.shape[1:2] == (graph.num_nodes,):
+            raise ValueError("it is not the graph that the model was fitted on")
+        clf.train_, clf.validation_ = train.bool().numpy(), validation.bool().numpy()
+        scaling = {name: tensor.numpy() for name, tensor in group(tensors, "features/").items()}
+        clf._take(graph, Features.from_state(values["features"], scaling))
+        with torch.device("meta"):
+            clf.denoiser_ = clf._denoiser()
+        weights = {name: v.float() if v.is_floating_point() else v for name, v in group(tensors, "denoiser/").items()}
+        clf.denoiser_.load_state_dict(weights, assign=True)
+        clf.denoiser_.to(clf._device()).requires_grad_(False)
+        history = values["history"]
+        losses, scores = (with_nan(history[name]) for name in ("loss", "validation_score"))
+        clf.history_ = History(list(history["step"]), losses, scores)
+        clf.progressive_, clf.best_step_, clf.interrupted_ = (
+            values[name] for name in ("progressive", "best_step", "interrupted")
+        )
+        check_number("progressive", clf.progressive_, 0, 1)
+        (clf.best_score_,) = with_nan([values["best_score"]])
+        return clf
