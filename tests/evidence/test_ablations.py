@@ -6,24 +6,24 @@ import numpy as np
 import pytest
 
 from dpmsnc import Sampling, Training
+from dpmsnc.baselines import METHODS
 from dpmsnc.data import grid_scattered
 from dpmsnc.estimators.node_classifier import NodeClassifier
 from dpmsnc.evidence.experiments import figure1, registry, scenarios
 from dpmsnc.evidence.experiments.ablations import (
     depth,
     ingredients,
-    one_fit,
     over_steps,
     pairs,
+    shared_fit,
     temperature,
     votes,
 )
-from dpmsnc.evidence.run.asking import asked, joint_samples
+from dpmsnc.evidence.experiments.ablations.samplers import joint_samples, with_sampler
 from dpmsnc.evidence.run.experiment import Row, Run
-from dpmsnc.evidence.run.methods import method
 from dpmsnc.evidence.run.runner import plan, reproduce
-from dpmsnc.evidence.run.store import Store, configuration
-from dpmsnc.evidence.search.config_files import flat
+from dpmsnc.evidence.run.settings import flat
+from dpmsnc.evidence.run.store import Store
 from dpmsnc.plots import figures
 
 TRAINING = Training(steps=4, evaluate_every=2, refresh_every=2, initialiser_refreshes=1)
@@ -88,7 +88,7 @@ def is_drawn(figure):
 def test_asking_differently_leaves_the_model_as_it_is(fitted):
     model, _ = fitted
     model.progressive_ = 0.1
-    other = asked(model, steps=3)
+    other = with_sampler(model, steps=3)
     assert (other.sampling.steps, other.progressive_) == (3, 0) and other.denoiser_ is model.denoiser_
     assert (model.sampling, model.progressive_) == (Sampling(), 0.1)
     model.progressive_ = 0.0
@@ -96,7 +96,7 @@ def test_asking_differently_leaves_the_model_as_it_is(fitted):
 
 def test_joint_samples_come_in_chunks_that_differ_and_can_be_had_again(fitted, monkeypatch):
     model, task = fitted
-    monkeypatch.setattr("dpmsnc.evidence.run.asking.CHUNK", 4)
+    monkeypatch.setattr("dpmsnc.evidence.experiments.ablations.samplers.CHUNK", 4)
     samples = joint_samples(model, 10, seed=0)
     assert samples.shape == (10, 40) and np.array_equal(samples, joint_samples(model, 10, seed=0))
     assert (samples[:, task.train] == task.truth[task.train]).all()
@@ -106,7 +106,7 @@ def test_joint_samples_come_in_chunks_that_differ_and_can_be_had_again(fitted, m
 def test_accuracy_is_recorded_at_every_step_and_ends_at_the_answer(fitted):
     model, task = fitted
     accuracies = over_steps.record(model, task)
-    final = task.graph.encode(asked(model, steps=None).predict(condition_on="train"))
+    final = task.graph.encode(with_sampler(model, steps=None).predict(condition_on="train"))
     assert len(accuracies) == model.schedule.num_steps
     assert accuracies[-1] == pytest.approx((final == task.truth)[task.test].mean(), abs=1e-6)
 
@@ -140,18 +140,18 @@ def test_pairs_reward_what_neighbours_have_to_do_with_each_other():
     assert task.test[ends].all() and len({tuple(edge) for edge in ends.T.tolist()}) == ends.shape[1]
 
 
-def test_one_fit_serves_three_experiments(tiny, tmp_path, capsys):
+def test_shared_fit_serves_three_experiments(tiny, tmp_path, capsys):
     reproduce("pairs", [0], tmp_path, methods=["dpm-snc"])
-    stored = Store(tmp_path).all(one_fit.STORED_AS)
+    stored = Store(tmp_path).all(shared_fit.STORED_AS)
     assert len(stored) == 4 and all(d["experiment"] == "one-fit" for d in stored)
     for name in ("accuracy-over-steps", "number-of-samples"):
         capsys.readouterr()
         reproduce(name, [0], tmp_path)
         assert "2 runs stored" in capsys.readouterr().out
-    assert len(Store(tmp_path).all(one_fit.STORED_AS)) == 4
+    assert len(Store(tmp_path).all(shared_fit.STORED_AS)) == 4
 
 
-def test_what_one_fit_records_is_shown(tiny):
+def test_what_shared_fit_records_is_shown(tiny):
     found = documents("pairs", datasets=("grid_scattered", "cora"))
     for document in found:
         metrics = document["metrics"]
@@ -232,13 +232,13 @@ def test_ingredients_are_compared_seed_by_seed():
 
 
 def test_every_ingredient_differs_from_the_defaults_in_one_option():
-    options = {label: flat(configuration(row_model(row))) for label, row in ingredients.ROWS.items()}
+    options = {label: flat(row_model(row).configuration()) for label, row in ingredients.ROWS.items()}
     defaults = options.pop(ingredients.OURS)
     assert all(len({name for name in defaults if one[name] != defaults[name]}) == 1 for one in options.values())
 
 
 def row_model(row):
-    return method(row.method).build(0, **row.settings)
+    return METHODS.find(row.method).build(0, **row.settings)
 
 
 def test_the_first_figure_draws_the_small_grid_of_the_first_seed(tiny):

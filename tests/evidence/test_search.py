@@ -7,36 +7,35 @@ from pathlib import Path
 import pytest
 
 from dpmsnc import InputError, NodeClassifier
+from dpmsnc.baselines import METHODS
 from dpmsnc.baselines.initialiser import make_initialiser
 from dpmsnc.cli.main import main
-from dpmsnc.cli.tune import parse_settings
+from dpmsnc.cli.reproduce import parse_settings
 from dpmsnc.data import BENCHMARKS
-from dpmsnc.evidence.run import methods
-from dpmsnc.evidence.run.methods import Method
-from dpmsnc.evidence.search import space as spaces
+from dpmsnc.estimators import base as methods
+from dpmsnc.evidence.run.estimators import with_settings
+from dpmsnc.evidence.run.settings import flat, nested
 from dpmsnc.evidence.search import study as tuning
-from dpmsnc.evidence.search.config_files import Config, flat, nested, overridden, read_config
-from dpmsnc.evidence.search.previous import searched_initialiser
+from dpmsnc.evidence.search.config_files import Config, read_config
 from dpmsnc.evidence.search.search import Search
 from dpmsnc.evidence.search.space import PAPER, space
 from dpmsnc.evidence.search.study import tune
+from dpmsnc.evidence.search.warm_start import searched_initialiser
 from dpmsnc.nn.mean_field import MeanField
 
-
-def vars_of(model):
-    return model.config() if isinstance(model, NodeClassifier) else vars(model)
+SEARCHED = [name for name, method in METHODS.items() if method.search.arguments]
 
 
-@pytest.mark.parametrize("method", spaces.ARGUMENTS)
+@pytest.mark.parametrize("method", SEARCHED)
 @pytest.mark.parametrize("dataset", ["cora", "roman_empire", "grid_scattered"])
 def test_every_space_holds_the_defaults_and_fits_the_constructor(method, dataset):
-    build = methods.METHODS.get(method, methods.METHODS["gcn"]).build
+    build = METHODS[method].build
     for name, choices in space(method, dataset, build(0)).items():
         assert len(choices) > 1 and len(set(choices)) == len(choices)
         for value in choices:
-            changed = overridden(build(0), nested({name: value}))
-            assert type(changed) is type(build(0)) and flat(vars_of(changed))[name] == value
-        assert flat(vars_of(build(0)))[name] in choices
+            changed = with_settings(build(0), nested({name: value}))
+            assert type(changed) is type(build(0)) and flat(changed.nested_params())[name] == value
+        assert flat(build(0).nested_params())[name] in choices
 
 
 CONVOLVING = ("gcn", "gcn-lpa", "gmnn", "g3nn", "clgnn", "entropy")
@@ -62,7 +61,7 @@ def test_what_is_fixed_is_not_searched_and_stays():
     assert set(free.space) - set(search.space) == {"scaling", "training.steps", "training.unlabelled_weight"}
     assert search.name != free.name and search.path == free.path
     for chosen in search.first:
-        model = overridden(search.default(0), search.settings(chosen))
+        model = with_settings(search.default(0), search.settings(chosen))
         assert (model.scaling, model.training.steps, model.training.unlabelled_weight) == ("binary", 7, 10.0)
     assert search.settings(search.first[0]) == search.fixed
     assert len(search.first) > 2
@@ -184,9 +183,11 @@ def test_the_command_takes_members_repeats_and_final_seeds(tmp_path, monkeypatch
 
 
 def test_what_is_suggested_belongs_to_the_space_and_is_tried():
-    for name, suggestions in spaces.SUGGESTIONS.items():
+    suggested = [name for name, method in METHODS.items() if method.search.suggestions]
+    assert {"dpm-snc", "gcn", "gmnn"} <= set(suggested)
+    for name in suggested:
         search = Search(name, "cora")
-        for suggestion in suggestions:
+        for suggestion in METHODS[name].search.suggestions:
             assert suggestion.items() <= search.chosen(suggestion).items()
             assert search.chosen(suggestion) in search.first
     assert Search("gcnii", "grid_scattered").first == [Search("gcnii", "grid_scattered").defaults]  # none fits whole
@@ -207,7 +208,7 @@ def test_a_start_has_the_settings_of_its_own_search(tmp_path):
     search, plain = Search("dpm-snc", "cora", initialiser=start), Search("dpm-snc", "cora")
     found = search.settings(search.defaults)
     assert found == {"initialiser": ["grand", {"num_layers": 2}]} and plain.settings(plain.defaults) == {}
-    assert make_initialiser(overridden(search.default(0), found)).num_layers == 2
+    assert make_initialiser(with_settings(search.default(0), found)).num_layers == 2
     assert search.name != plain.name and "initialiser" not in search.space
     same = Search("dpm-snc", "cora", initialiser=("pta", {}))  # the method's own
     assert same.name == plain.name and same.settings(same.defaults) == {}
@@ -238,5 +239,5 @@ def test_the_command_searches_from_the_given_start_and_with_earlier_settings(tmp
 def test_scores_that_cannot_be_compared_are_kept_apart(monkeypatch):
     base = Search("dpm-snc", "cora")
     names = {search.name for search in (base, replace(base, seeds=(101,)), replace(base, backbone="gat"))}
-    monkeypatch.setitem(methods.METHODS, "dpm-snc", Method(methods.METHODS["dpm-snc"].build, version=99))
+    monkeypatch.setitem(methods.METHODS, "dpm-snc", replace(methods.METHODS["dpm-snc"], version=99))
     assert len(names | {base.name}) == 4 and Search("dpm-snc", "cora", "gcn", seeds=(101,)).name not in names

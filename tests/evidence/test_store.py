@@ -1,14 +1,15 @@
 import json
+import math
 import os
 from dataclasses import replace
 
 import pytest
 
 from dpmsnc import InputError, NodeClassifier, Training
-from dpmsnc.baselines import GNN, LabelPropagation
-from dpmsnc.evidence.run.methods import METHODS
-from dpmsnc.evidence.run.store import Cost, Key, Store, configuration, largest_fall, run_document, write_document
-from dpmsnc.training.partial import History
+from dpmsnc.baselines import GNN, METHODS, LabelPropagation
+from dpmsnc.evidence.run.document import Cost, largest_fall, run_document
+from dpmsnc.evidence.run.store import OPTIONAL, REQUIRED, SCORES, Key, Store, write_document
+from dpmsnc.training.trainer import History
 
 KEY = Key("synthetic", "grid_localized", "dpm-snc", {"hidden_channels": 64, "seed": 3}, seed=3)
 
@@ -20,16 +21,17 @@ def cost():
     return cost
 
 
-def document(cost, model=None, **changes):
-    arguments = {"experiment": "synthetic", "dataset": "grid_localized", "method": "gcn", "seed": 3, "cost": cost}
-    return run_document(model=model or GNN(seed=3), **(arguments | changes))
+def document(cost, model=None, metrics=None, method="gcn", seed=3):
+    model = model or GNN(seed=3)
+    key = Key("synthetic", "grid_localized", method, model.configuration(), seed)
+    return run_document(key, model, cost, metrics or {})
 
 
 def test_a_document_comes_back_as_it_was_put(tmp_path, cost):
     store = Store(tmp_path)
     stored = document(cost, metrics={"selected": {"accuracy": 0.75}, "last": None})
     path = store.put(stored)
-    key = Key("synthetic", "grid_localized", "gcn", configuration(GNN(seed=3)), seed=3)
+    key = Key("synthetic", "grid_localized", "gcn", GNN(seed=3).configuration(), seed=3)
     assert path.parent == tmp_path / "synthetic" / "grid_localized"
     assert path.name == f"gcn-{key.digest}-seed3.json" and path.stat().st_size < 4000
     assert store.get(key) == stored and store.all("synthetic") == [stored]
@@ -64,13 +66,13 @@ def test_the_key_survives_json(name, tmp_path, cost):
     model = METHODS[name].build(3)
     stored = document(cost, model, method=name)
     Store(tmp_path).put(stored)
-    assert Store(tmp_path).get(Key("synthetic", "grid_localized", name, configuration(model), seed=3)) == stored
+    assert Store(tmp_path).get(Key("synthetic", "grid_localized", name, model.configuration(), seed=3)) == stored
 
 
 def test_configurations_hold_the_arguments_and_no_learned_state():
     model = LabelPropagation(alpha=0.25)
     model.proba_ = None
-    assert configuration(model) == {"num_layers": 10, "alpha": 0.25, "clamp": False}
+    assert model.configuration() == {"num_layers": 10, "alpha": 0.25, "clamp": False}
 
 
 def test_files_are_valid_json_even_where_python_would_write_infinity(tmp_path):
@@ -79,8 +81,11 @@ def test_files_are_valid_json_even_where_python_would_write_infinity(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
-@pytest.mark.parametrize("content", [b'{"experiment": "synth', b"[]", b"{}", b"\xff\xfe", b""])
-def test_a_corrupt_file_is_reported_and_set_aside(content, tmp_path, cost):
+CORRUPT = [b'{"experiment": "synth', b"[]", b"{}", b"\xff\xfe", b"", b"null", b"[" * 100000, b'{"seed": 1e999}']
+
+
+@pytest.mark.parametrize("content", CORRUPT)
+def test_a_corrupt_file_is_named_and_left_as_it_is(content, tmp_path, cost):
     store = Store(tmp_path)
     whole = document(cost, seed=1)
     store.put(whole)
@@ -88,7 +93,30 @@ def test_a_corrupt_file_is_reported_and_set_aside(content, tmp_path, cost):
     path.write_bytes(content)
     with pytest.warns(UserWarning, match=path.name):
         assert store.all("synthetic") == [whole]
-    assert not path.exists() and path.with_name(path.name + ".corrupt").read_bytes() == content
+    assert path.read_bytes() == content and len(list(path.parent.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [*({name: value} for name in REQUIRED for value in (None, [], "ninety" if REQUIRED[name] is not str else 90)),
+     *({name: []} for name in OPTIONAL), {"seed": True}, {"seed": 1.5}, {"cpu_s": math.nan}, {"cpu_s": 10**400},
+     {"stability": math.inf},
+     *({"metrics": {part: value}} for part in SCORES for value in ([1], 3, {"accuracy": "all"})),
+     {"metrics": {"selected": {"accuracy": math.nan}}}],
+)  # fmt: skip
+def test_a_document_with_a_value_of_another_type_is_named_and_left_out(change, tmp_path, cost):
+    path = Store(tmp_path).put(document(cost))
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.warns(UserWarning, match=f"{path.name} is no run document"):
+        assert Store(tmp_path).all("synthetic") == []
+
+
+@pytest.mark.parametrize("name", [*OPTIONAL, "format", "versions", "revision", "validation_curve"])
+def test_a_document_may_lack_what_no_table_needs(name, tmp_path, cost):
+    path = Store(tmp_path).put(document(cost))
+    found = json.loads(path.read_text())
+    path.write_text(json.dumps({key: value for key, value in found.items() if key != name}))
+    assert len(Store(tmp_path).all("synthetic")) == 1
 
 
 @pytest.mark.parametrize(
@@ -108,13 +136,13 @@ def test_stability_is_the_fall_after_coming_within_a_point_of_the_best(curve, fa
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_an_unwritable_folder_is_the_users_to_mend(tmp_path):
     tmp_path.chmod(0o500)
-    with pytest.raises(InputError, match="may write"):
+    with pytest.raises(InputError, match="folder"):
         write_document(tmp_path / "deeper" / "a.json", {})
 
 
 def test_a_file_in_place_of_a_folder_is_the_users_to_mend(tmp_path):
     (tmp_path / "results").write_text("")
-    with pytest.raises(InputError, match="may write"):
+    with pytest.raises(InputError, match="folder"):
         write_document(tmp_path / "results" / "a.json", {})
 
 

@@ -6,25 +6,41 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from matplotlib.figure import Figure as Picture
+from scipy.special import stdtr
 from scipy.stats import ttest_ind_from_stats
 
 from dpmsnc.cli.main import main
 from dpmsnc.data import benchmarks
-from dpmsnc.evidence.experiments import datasets, registry
-from dpmsnc.evidence.run import methods
+from dpmsnc.estimators import base as methods
+from dpmsnc.estimators.base import Method
+from dpmsnc.evidence.experiments import (
+    datasets,
+    registry,
+    table1_synthetic,
+    table2_homophilic,
+    table3_heterophilic,
+    table4_inductive,
+    table5_reasoning,
+)
 from dpmsnc.evidence.run.experiment import Experiment, Row, Run
-from dpmsnc.evidence.run.methods import Method
-from dpmsnc.evidence.run.store import Store, configuration
+from dpmsnc.evidence.run.store import Store
 from dpmsnc.evidence.search.config_files import Config
 from dpmsnc.evidence.show import compare as comparison
-from dpmsnc.evidence.show import further, stored
+from dpmsnc.evidence.show import stored_runs, tried
 from dpmsnc.evidence.show.compare import compare, welch
-from dpmsnc.evidence.show.paper import FIGURES, TABLES, published
-from dpmsnc.evidence.show.stored import Stored
+from dpmsnc.evidence.show.paper import Figure
+from dpmsnc.evidence.show.stored_runs import StoredRuns
 from dpmsnc.evidence.show.table import Table
 from dpmsnc.graph import Graph
 from made_documents import document, run
 
+PRINTED = {
+    "synthetic": table1_synthetic.PAPER,
+    "homophilic": table2_homophilic.PAPER,
+    "heterophilic": table3_heterophilic.PAPER,
+    "inductive": table4_inductive.PAPER,
+    "reasoning": table5_reasoning.PAPER,
+}
 KEYS = ["dataset", "method", "backbone", "metric", "mean", "std", "seeds", "last_mean", "paper_mean", "paper_std"]
 
 
@@ -46,23 +62,27 @@ def planned(name):
 
 
 def shown(results, name="homophilic"):
-    return Stored.of(registry.find(name), results).table()
+    return StoredRuns.of(registry.find(name), results).table()
 
 
 @pytest.mark.parametrize(
     "ours, theirs",
     [((83.5, 0.8, 3), (83.2, 0.5, 10)), ((50, 3, 5), (60, 1, 5)), ((68.0, 0.0, 4), (68.1, 0.3, 10))],
 )
-def test_welch_agrees_with_scipy(ours, theirs):
-    expected = ttest_ind_from_stats(*ours, *theirs, equal_var=False).pvalue
+def test_welch_is_the_textbook_s(ours, theirs):
+    ours, theirs = Figure(*ours), Figure(*theirs)
+    # by the textbook: t is the difference over its standard error, with Satterthwaite's degrees of freedom
+    a, b = ours.std**2 / ours.seeds, theirs.std**2 / theirs.seeds
+    freedom = (a + b) ** 2 / (a**2 / (ours.seeds - 1) + b**2 / (theirs.seeds - 1))
+    expected = 2 * stdtr(freedom, -abs(ours.mean - theirs.mean) / np.sqrt(a + b))
     assert welch(ours, theirs) == pytest.approx(expected, rel=1e-9)
     assert welch(theirs, ours) == pytest.approx(expected, rel=1e-9)
 
 
 def test_welch_says_nothing_where_the_spread_is_not_known():
-    assert welch((83.5, None, 1), (83.2, 0.5, 10)) is None
-    assert welch((68.1, 0.0, 10), (68.1, 0.0, 10)) is None
-    assert welch((0.1, 0.01, 3), (0.0011, None, None)) is None
+    assert welch(Figure(83.5, None, 1), Figure(83.2, 0.5, 10)) is None
+    assert welch(Figure(68.1, 0.0, 10), Figure(68.1, 0.0, 10)) is None
+    assert welch(Figure(0.1, 0.01, 3), Figure(0.0011, None, None)) is None
 
 
 @pytest.mark.parametrize(
@@ -78,14 +98,15 @@ def test_welch_says_nothing_where_the_spread_is_not_known():
     ],
 )
 def test_figures_are_the_papers(key, figure):
-    assert FIGURES[key] == figure
+    table, *cell = key
+    assert PRINTED[table].figure(*cell) == figure
 
 
 def test_every_cell_of_the_paper_is_there():
-    sizes = {name: len(printed.columns) * len(printed.rows) for name, printed in TABLES.items()}
+    sizes = {name: len(printed.figures) for name, printed in PRINTED.items()}
     assert sizes == {"synthetic": 10, "homophilic": 160, "heterophilic": 30, "inductive": 70, "reasoning": 36}
-    assert len(FIGURES) == sum(sizes.values())
-    assert published("synthetic", "grid_scattered", "dpm-snc-paper", "gcn-improved", "accuracy").mean == 98.5
+    assert [printed.number for printed in PRINTED.values()] == [1, 2, 3, 4, 5]
+    assert PRINTED["synthetic"].figure("grid_scattered", "dpm-snc-paper", "gcn(improved=True)", "accuracy").mean == 98.5
 
 
 def test_a_line_says_who_wins_and_how_sure_that_is(results):
@@ -99,7 +120,7 @@ def test_a_line_says_who_wins_and_how_sure_that_is(results):
 
 
 def test_rows_that_only_the_paper_has_are_named():
-    table = compare("", [], ("cora",), {"gcn": Row("gcn")}, paper="homophilic")
+    table = compare("", [], ("cora",), {"gcn": Row("gcn")}, paper=PRINTED["homophilic"])
     assert ["cora", "gmnn (gat)", "-", "82.3±0.7"] in [list(row[:4]) for row in table.rows]
     assert "Not implemented here: lp, pta, gcn-lpa (gcn), gmnn (gcn)" in str(table)
 
@@ -110,7 +131,7 @@ def test_less_error_wins():
          "metrics": {"selected": {"mse": value}, "last": None}}
         for seed, value in enumerate([0.0005, 0.0007])
     ]  # fmt: skip
-    outcome = comparison.Outcome.of(errors, "mse", FIGURES["reasoning", "edge_copy", "dpm-snc", None, "mse"])
+    outcome = comparison.Outcome.of(errors, "mse", PRINTED["reasoning"].figure("edge_copy", "dpm-snc", None, "mse"))
     assert outcome.cells(4) == ["0.0006±0.0001", "0.0011", "-0.0005", "ours", "-"]
 
 
@@ -124,8 +145,8 @@ def test_json_has_a_record_per_line_and_metric(results, capsys):
     dpm = found["cora", "dpm-snc", "gat", "accuracy"]
     assert (dpm["mean"], dpm["seeds"], dpm["last_mean"]) == (85.5, 2, 84.0)
     assert (dpm["paper_mean"], dpm["paper_std"]) == (83.8, 0.7) and dpm["std"] == pytest.approx(0.7071)
-    assert found["cora", "gmnn", "gat-dropout", "accuracy"]["paper_mean"] == 82.3
-    assert found["cora", "dpm-snc", "gcnii-timeless", "accuracy"]["paper_mean"] == 85.3
+    assert found["cora", "gmnn", "gat(attention_dropout=True)", "accuracy"]["paper_mean"] == 82.3
+    assert found["cora", "dpm-snc", "gcnii(time=False)", "accuracy"]["paper_mean"] == 85.3
     nothing = found["pubmed", "lp", None, "subgraph_accuracy"]
     assert (nothing["mean"], nothing["seeds"], nothing["paper_mean"]) == (None, 0, 45.7)
 
@@ -170,7 +191,7 @@ def test_runs_on_other_splits_are_marked_and_stand_back_whatever_their_method_s_
     assert ["cora", "gcn†"] in [list(row[:2]) for row in shown(results).rows]
     made = document(run("gcn", 0), 0.5, version=1) | {"split_version": 2}
     Store(results).put(made)
-    first = next(d for d in Stored.of(registry.find("homophilic"), results).documents if d["seed"] == 0)
+    first = next(d for d in StoredRuns.of(registry.find("homophilic"), results).documents if d["seed"] == 0)
     assert first["metrics"] == made["metrics"]
 
 
@@ -178,11 +199,13 @@ def test_a_run_from_before_an_option_was_added_is_older(results):
     Store(results).put(document(run("pta", 0), 0.8, drop=("lr",)))
     Store(results).put(document(run("lp", 0), 0.7) | {"config": {"another": "setting"}})
     table = shown(results)
-    assert ["cora", "pta†", "80.0"] in [row[:3] for row in table.rows] and "1 further stored runs" in str(table)
+    assert ["cora", "pta†", "80.0"] in [
+        row[:3] for row in table.rows
+    ] and "settings that are not in this table: 1 run." in str(table)
     assert ["cora", "lp", "-"] in [row[:3] for row in table.rows]
 
 
-def test_further_runs_say_what_they_changed_and_what_it_gave(results, monkeypatch, capsys):
+def test_alternatives_say_what_they_changed_and_what_it_gave(results, monkeypatch, capsys):
     wide = Experiment(
         "homophilic", ("cora",), {"gcn": Row("gcn", {"lr": 0.5, "scaling": "rows"})}, (0,), lambda runs: None
     )
@@ -192,16 +215,17 @@ def test_further_runs_say_what_they_changed_and_what_it_gave(results, monkeypatc
     for seed, start in enumerate(other):
         changed = document(run("dpm-snc (gcn)", seed), 0.8) | {"backbone": "gcn"}
         Store(results).put(changed | {"config": changed["config"] | {"initialiser": start}})
-    assert main(["table", "homophilic", "--further", "--format", "json", "--results", str(results)]) == 0
+    assert main(["table", "homophilic", "--tried", "--format", "json", "--results", str(results)]) == 0
     records = json.loads(capsys.readouterr().out)
-    assert [(r["most_like"], r["accuracy"], r["seeds"], r["differs_in"]) for r in records if r["method"] == "gcn"] == [
-        ("gcn", 70.0, 2, ["lr=0.5", "scaling=rows"])
+    assert [(r["row"], r["accuracy"], r["seeds"], r["differs_in"]) for r in records if r["method"] == "gcn"] == [
+        ("gcn", 80.9, 10, []),
+        ("gcn", 70.0, 2, ["lr=0.5", "scaling=rows"]),
     ]
-    assert sorted(r["differs_in"] for r in records if r["most_like"] == "dpm-snc (gcn)") == [
+    assert sorted(r["differs_in"] for r in records if r["row"] == "dpm-snc (gcn)") == [
         ["initialiser=pta(lr=0.1)"], ["initialiser=stack(members=(pta, gcn=(lr=0.1)), repeats=3)"]
     ]  # fmt: skip
     monkeypatch.setitem(methods.METHODS, "gcn", Method(methods.METHODS["gcn"].build, version=2))
-    assert "lr=0.5, scaling=rows, older  " in str(further.table(Stored.of(registry.find("homophilic"), results)))
+    assert "lr=0.5, scaling=rows, older  " in str(tried.table(StoredRuns.of(registry.find("homophilic"), results)))
 
 
 @pytest.mark.parametrize(
@@ -213,18 +237,18 @@ def test_further_runs_say_what_they_changed_and_what_it_gave(results, monkeypatc
         ({"split_version": 0}, "gcn", ["dropout=0.7", "older"]),
     ],
 )
-def test_further_runs_without_a_row_and_from_long_ago_are_named_too(results, change, label, words):
+def test_alternatives_without_a_row_and_from_long_ago_are_named_too(results, change, label, words):
     rows = {"gcn": Row("gcn", {"dropout": 0.2})}
     few = Experiment("few", ("cora",), rows, (0,), lambda runs: Table("", [], []))
     ran = Run(few, "cora", "gcn", 0)
     made = document(ran, 0.7, drop=change.pop("drop", ())) | {"backbone": "gcn"}
     made["config"] |= {"dropout": 0.7} if label == "gcn" else {}
     if label == "appnp":
-        made["config"] = configuration(methods.METHODS["appnp"].build(0))
+        made["config"] = methods.METHODS["appnp"].build(0).configuration()
     Store(results).put(made | change)
-    found = Stored.of(few, results)
-    assert further.difference(found, found.further[0]) == (label, words)
-    assert "not in this table; this shows them:\n  dpmsnc table few" in str(found.table())
+    found = StoredRuns.of(few, results)
+    assert tried.difference(found, found.unlisted[0]) == (label, words)
+    assert "not in this table: 1 run." in str(found.table())
 
 
 def test_a_run_without_an_option_is_only_one_of_its_default(results, monkeypatch):
@@ -232,8 +256,8 @@ def test_a_run_without_an_option_is_only_one_of_its_default(results, monkeypatch
     own = Experiment("own", ("cora",), rows, (0,), lambda runs: Table("t", ["a"], [[run["row"]] for run in runs]))
     monkeypatch.setitem(registry.EXPERIMENTS, "own", own)
     Store(results).put(document(run("slow", 0, experiment="own"), 0.5, drop=("lr",)))
-    assert Stored.of(own, results).older == {("cora", "slow"): [0]}
-    assert [document["row"] for document in Stored.of(own, results).documents] == ["slow"]
+    assert StoredRuns.of(own, results).older == {("cora", "slow"): [0]}
+    assert [document["row"] for document in StoredRuns.of(own, results).documents] == ["slow"]
 
 
 @pytest.mark.parametrize("newest", ["lr", "patience"])
@@ -254,9 +278,9 @@ def test_runs_with_found_settings_are_shown_with_their_folder(results, monkeypat
     tuned = {"gcn": Row("gcn", by_dataset={"cora": {"lr": 0.123}})}
     plain = registry.find("homophilic")
     found = Experiment(plain.name, plain.datasets, plain.rows | tuned, plain.seeds, plain.table)
-    monkeypatch.setattr(stored, "configured", lambda experiment, folder: found)
+    monkeypatch.setattr(stored_runs, "configured", lambda experiment, folder: found)
     Store(results).put(document(Run(found, "cora", "gcn", 0), 0.9))
-    table = Stored.of(plain, results, tmp_path).table()
+    table = StoredRuns.of(plain, results, tmp_path).table()
     assert ["cora", "gcn", "90.0"] in [row[:3] for row in table.rows]
     assert f"--configs {tmp_path}" in str(table)
     assert ["cora", "gcn", "80.9±0.6"] in [row[:3] for row in shown(results).rows]
@@ -300,7 +324,9 @@ def test_long_words_go_on_in_lines_of_their_own_and_numbers_do_not():
 
 
 def test_rows_that_neither_has_are_left_out():
-    table = compare("t", [], ("cora",), {"gcn": Row("gcn"), "sage": Row("sage")}, paper="homophilic", others=False)
+    table = compare(
+        "t", [], ("cora",), {"gcn": Row("gcn"), "sage": Row("sage")}, paper=PRINTED["homophilic"], others=False
+    )
     assert [row[1] for row in table.rows] == ["gcn"]
 
 
@@ -377,7 +403,7 @@ def test_a_report_of_nothing_is_not_written(tmp_path, capsys):
 
 
 def test_the_new_networks_are_built_by_name():
-    assert [methods.method(name).build(3).backbone for name in ("gcn", "gat", "gcnii", "sage")] == [
-        "gcn", "gat-dropout", "gcnii", "sage"
+    assert [methods.METHODS.find(name).build(3).backbone for name in ("gcn", "gat", "gcnii", "sage")] == [
+        "gcn", "gat(attention_dropout=True)", "gcnii", "sage"
     ]  # fmt: skip
-    assert methods.method("gat").build(3, epochs=7).epochs == 7
+    assert methods.METHODS.find("gat").build(3, epochs=7).epochs == 7

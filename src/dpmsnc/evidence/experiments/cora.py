@@ -13,11 +13,14 @@ import numpy as np
 
 from dpmsnc.data import Task
 from dpmsnc.estimators.node_classifier import NodeClassifier
-from dpmsnc.evidence.run.experiment import Experiment, Row, own_labels
+from dpmsnc.evidence.experiments.aggregate import paired_difference
+from dpmsnc.evidence.experiments.table2_homophilic import PAPER
+from dpmsnc.evidence.run.estimators import conditions_on_labels, own_labels
+from dpmsnc.evidence.run.experiment import Experiment, Row
 from dpmsnc.evidence.run.store import Document
-from dpmsnc.evidence.show.compare import compare, cpu, fall, last, worst
-from dpmsnc.evidence.show.shown import difference
-from dpmsnc.evidence.show.table import MISSING, Table, percent, summary
+from dpmsnc.evidence.show.compare import compare
+from dpmsnc.evidence.show.summary import MISSING, cpu, fall, last, percent, summary, worst
+from dpmsnc.evidence.show.table import Table
 from dpmsnc.metrics import accuracy
 
 ROWS = {name: Row(name) for name in ("gcn", "pta", "masked-labels", "dpm-snc")}
@@ -34,7 +37,7 @@ NOTES = (
 
 def reveal(model: Any, task: Task, seed: int) -> dict[str, Any]:
     """Accuracy before and after labels are revealed, draw by draw, where the model can be conditioned on them."""
-    if not isinstance(model, NodeClassifier):
+    if not conditions_on_labels(model):
         return {}
     before = own_labels(model, task)
     return {"reveal": [_draw(model, task, before, seed, draw) for draw in range(NUM_DRAWS)]}
@@ -65,7 +68,7 @@ def _draw(model: NodeClassifier, task: Task, before: Any, seed: int, draw: int) 
 def table(documents: Sequence[Document]) -> Table:
     """Beside the paper's column of Cora in table 2."""
     title = "Cora, public split, backbone GCN"
-    return compare(title, documents, ("cora",), ROWS, paper="homophilic", extra=EXTRA, notes=NOTES, others=False)
+    return compare(title, documents, ("cora",), ROWS, paper=PAPER, extra=EXTRA, notes=NOTES, others=False)
 
 
 def known_accuracy(runs: Sequence[Document]) -> str:
@@ -90,7 +93,7 @@ def _draws(runs: Sequence[Document]) -> list[dict[str, float]]:
 
 def gain(draws: Sequence[dict[str, float]], part: str) -> str:
     """Of the answers after over those before, draw by draw, in points."""
-    return difference([(draw[f"{part}_before"], draw[f"{part}_after"]) for draw in draws])
+    return paired_difference([(draw[f"{part}_before"], draw[f"{part}_after"]) for draw in draws])
 
 
 EXTRA = {

@@ -12,18 +12,20 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from dpmsnc.cli.demo import EXTRA_COLUMNS
 from dpmsnc.data import Task
 from dpmsnc.data.grids import cyclic_grid, grid_positions, grid_scattered
 from dpmsnc.evidence.experiments import table1_synthetic as synthetic
-from dpmsnc.evidence.run.experiment import Experiment, own_labels
+from dpmsnc.evidence.experiments.aggregate import accuracies, mean_std, metrics, num_seeds
+from dpmsnc.evidence.run.estimators import own_labels
+from dpmsnc.evidence.run.experiment import Experiment
 from dpmsnc.evidence.run.store import Document
-from dpmsnc.evidence.show.shown import accuracies, cell, metrics, seeds
 from dpmsnc.evidence.show.table import Table
 from dpmsnc.graph import UNKNOWN
 from dpmsnc.plots import figures
 
 DATASET = "grid_scattered"
+EXTRA_COLUMNS = 20
+"""Of the small grid, as `grid_scattered` appends it."""
 ROWS = {name: synthetic.ROWS[name] for name in ("gcn", "gmnn", "clgnn", "masked-labels", "dpm-snc")}
 NAMES = {"gcn": "GCN", "gmnn": "GMNN", "clgnn": "CLGNN", "dpm-snc": "DPM-SNC"}
 NOTES = (
@@ -49,7 +51,9 @@ def table(documents: Sequence[Document]) -> Table:
     rows = []
     for row in dict.fromkeys(d["row"] for d in documents):
         right = [_share_right(panel(found["small"])) for found in metrics(documents, DATASET, row)]
-        rows.append([row, cell(accuracies(documents, DATASET, row)), cell(right), seeds(documents, DATASET, row)])
+        rows.append(
+            [row, mean_std(accuracies(documents, DATASET, row)), mean_std(right), num_seeds(documents, DATASET, row)]
+        )
     return Table("Figure 1: a grid of 2 x 20", ["method", "large", "small", "seeds"], rows, NOTES)
 
 

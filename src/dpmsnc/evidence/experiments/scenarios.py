@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from dpmsnc.data import Task
 from dpmsnc.data.grids import grid_localized, grid_positions, grid_scattered
+from dpmsnc.evidence.experiments.aggregate import accuracies, mean_std
 from dpmsnc.evidence.run.experiment import Experiment, Row
 from dpmsnc.evidence.run.store import Document
-from dpmsnc.evidence.show.shown import accuracies, cell
 from dpmsnc.evidence.show.table import Table
 from dpmsnc.graph import UNKNOWN
 from dpmsnc.plots import figures
@@ -36,7 +36,7 @@ def table(documents: Sequence[Document]) -> Table:
         task = make(seed=0)
         parts = [str(int(mask.sum())) for mask in (task.train, task.validation, task.test)]
         near = (task.graph.adjacency @ task.train.astype(np.float32) > 0)[task.test].mean()
-        lp = cell(accuracies(documents, name, "lp"))
+        lp = mean_std(accuracies(documents, name, "lp"))
         rows.append([name, str(task.graph.num_nodes), *parts, f"{100 * near:.1f}", lp])
     header = ["scenario", "nodes", "training", "validation", "test", "near", "lp"]
     return Table("Scenarios of the synthetic data", header, rows, NOTES)

@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tqdm import tqdm
 
+from dpmsnc.baselines import METHODS
 from dpmsnc.data import Task, load
 from dpmsnc.data.benchmarks import split_version
-from dpmsnc.estimators.node_classifier import NodeClassifier
-from dpmsnc.evidence.run.methods import Method, method
-from dpmsnc.evidence.run.store import Cost, Document, Key, configuration, run_document
-from dpmsnc.evidence.search.config_files import overridden
-from dpmsnc.evidence.show.table import Table
+from dpmsnc.evidence.run import estimators
+from dpmsnc.evidence.run.document import Cost, run_document
+from dpmsnc.evidence.run.store import Document, Key
 from dpmsnc.metrics import accuracy, scores, subgraph_accuracy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from dpmsnc.evidence.show.paper import Printed
+    from dpmsnc.evidence.show.table import Table
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,17 @@ class Row:
     """A key of `METHODS`."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     by_dataset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Settings over these for single data sets, as nested plain values: what a search found (`configs.py`)."""
+    """Settings over these for single data sets, as nested plain values: what a search found."""
+
+    def build(self, seed: int = 0, dataset: str = "") -> Any:
+        """The estimator, not yet fitted."""
+        model = METHODS.find(self.method).build(seed, **self.settings)
+        return estimators.with_settings(model, self.by_dataset.get(dataset, {}))
+
+    @property
+    def backbone(self) -> str | None:
+        """The network of a row; None for methods without one."""
+        return estimators.backbone_of(self.build())
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +69,8 @@ class Experiment:
     stored_as: str = ""
     """The name its runs are stored under, by default its own: experiments that show the same runs share it, and then
     also `measure` and `load`."""
+    paper: Printed | None = None
+    """The table of the paper that it reproduces, which its rows are held to."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +86,8 @@ class Run:
         return f"{self.row} on {self.dataset}, seed {self.seed}"
 
     @property
-    def method(self) -> Method:
-        return method(self.experiment.rows[self.row].method)
+    def method(self) -> str:
+        return self.experiment.rows[self.row].method
 
     @property
     def stored_as(self) -> str:
@@ -82,66 +95,37 @@ class Run:
 
     def build(self) -> Any:
         """The estimator, not yet fitted."""
-        row = self.experiment.rows[self.row]
-        return overridden(self.method.build(self.seed, **row.settings), row.by_dataset.get(self.dataset, {}))
+        return self.experiment.rows[self.row].build(self.seed, self.dataset)
+
+    def load(self) -> Task:
+        return self.experiment.load(self.dataset, seed=self.seed)
 
     @property
     def key(self) -> Key:
-        name, config = self.experiment.rows[self.row].method, configuration(self.build())
-        return Key(
-            self.stored_as, self.dataset, name, config, self.seed, self.method.version, split_version(self.dataset)
-        )
+        versions = METHODS.find(self.method).version, split_version(self.dataset)
+        config = self.build().configuration()
+        return Key(self.stored_as, self.dataset, self.method, config, self.seed, *versions)
 
     def execute(self) -> Document:
         """Fit, predict, score; the cost is that of fitting and of one prediction."""
         torch.set_num_threads(1)
-        task = self.experiment.load(self.dataset, seed=self.seed)
-        model = self.build()
+        task, model = self.load(), self.build()
         with Cost() as cost:
             self._fit(model, task)
-            selected = own_labels(model, task)
-        metrics: dict[str, Any] = {"selected": score(selected, task), "last": last_score(model, task)}
-        if isinstance(model, NodeClassifier):
-            metrics["initialiser"] = score(model.initialiser_proba_.argmax(axis=1), task)
+            selected = estimators.own_labels(model, task)
+        metrics: dict[str, Any] = {"selected": score(selected, task), "last": None}
+        if (last := estimators.last_labels(model, task)) is not None:
+            metrics["last"] = score(last, task)
+        if (first := estimators.initialiser_labels(model)) is not None:
+            metrics["initialiser"] = score(first, task)
         if self.experiment.measure is not None:
             metrics |= self.experiment.measure(model, task, self.seed)
-        return run_document(
-            experiment=self.stored_as,
-            dataset=self.dataset,
-            method=self.experiment.rows[self.row].method,
-            model=model,
-            seed=self.seed,
-            cost=cost,
-            method_version=self.method.version,
-            split_version=split_version(self.dataset),
-            metrics=metrics,
-        )
+        return run_document(self.key, model, cost, metrics)
 
     def _fit(self, model: Any, task: Task) -> None:
-        if not isinstance(model, NodeClassifier):
-            model.fit(task.graph, validation=task.validation)
-            return
-        # shown on a terminal only (None), for readable logs; bars of several workers would overwrite each other
-        hidden = None if parent_process() is None else True
-        with tqdm(total=model.training.steps, desc=str(self), unit="step", leave=False, disable=hidden) as bar:
-            model.fit(task.graph, validation=task.validation, progress=lambda training: bar.update())
-        if model.interrupted_:  # `fit` turns Ctrl-C into an early end; a run cut short must not be stored
-            raise KeyboardInterrupt
-
-
-def own_labels(model: Any, task: Task) -> NDArray[np.int64]:
-    """The model's own label of every node given the training labels, as class indices."""
-    if isinstance(model, NodeClassifier):
-        return task.graph.encode(model.predict(condition_on="train", clamp_known=False))
-    return task.graph.encode(model.predict())
-
-
-def last_score(model: Any, task: Task) -> dict[str, float] | None:
-    """The score of the weights that training ended with; None for methods that keep only the selected ones."""
-    if not isinstance(model, NodeClassifier):
-        return None
-    with model.using_last():
-        return score(own_labels(model, task), task)
+        if estimators.supports_progress(model) and parent_process() is None:
+            model.verbose = True  # bars of several workers would overwrite each other
+        model.fit(task.graph, validation=task.validation)
 
 
 def score(own: NDArray[np.int64], task: Task) -> dict[str, float]:

@@ -9,23 +9,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dpmsnc.baselines import METHODS
 from dpmsnc.data.benchmarks import split_version
 from dpmsnc.errors import InputError
-from dpmsnc.estimators.node_classifier import NodeClassifier
-from dpmsnc.evidence.run.methods import method
-from dpmsnc.evidence.run.store import backbone_of, configuration
-from dpmsnc.evidence.search.config_files import Nested, Score, check_settings, config_path, flat, nested, overridden
-from dpmsnc.evidence.search.space import SUGGESTIONS, Space, space
+from dpmsnc.evidence.run import estimators
+from dpmsnc.evidence.run.estimators import backbone_of, with_settings
+from dpmsnc.evidence.run.fix import check_settings
+from dpmsnc.evidence.run.settings import Nested, flat, nested
+from dpmsnc.evidence.search.config_files import config_path
+from dpmsnc.evidence.search.space import Space, space
 
 FIRST_SEED = 100
 NOT_FIXED = {"seed": "--seeds", "initialiser": "--initialiser", "backbone": "--backbone"}
 """Settings that a search has another option for."""
-
-
-def scored_by(model: Any) -> Score:
-    """What an estimator is scored by on validation nodes. A classifier reports its accuracy as it trains, which can end
-    a trial early; of a baseline, whose answers jump from epoch to epoch, likelihood says more than accuracy does."""
-    return "accuracy" if isinstance(model, NodeClassifier) else "likelihood"
 
 
 @dataclass(frozen=True)
@@ -54,35 +50,31 @@ class Search:
             raise InputError(f"seeds below {FIRST_SEED} are reported in tables; tune on {FIRST_SEED} and up")
         if twice := set(self.seeds) & set(self.final_seeds):
             raise InputError(f"seed {min(twice)} is among the seeds of all trials; final seeds are others")
-        self.check_fixed()
-        if self.initialiser is not None and not isinstance(self.default(0), NodeClassifier):
-            raise InputError(f"{self.method} has no initialiser; only dpm-snc and masked-labels do")
-
-    def check_fixed(self) -> None:
-        """Complain about what there is another option for, and about what the method does not take."""
         if instead := next((NOT_FIXED[name] for name in flat(self.fixed) if name in NOT_FIXED), None):
             raise InputError(f"--fix is for settings that a search could vary; there is {instead} for this one")
-        if self.fixed:
-            check_settings(self.method, self.unfixed(0), self.fixed)
+        check_settings(self.method, self.unfixed(0), self.fixed)
+        if self.initialiser is not None and not hasattr(self.default(0), "initialiser"):
+            raise InputError(f"{self.method} has no initialiser; only dpm-snc and masked-labels do")
 
     def unfixed(self, seed: int) -> Any:
         """The estimator with the method's defaults."""
-        model = method(self.method).build(seed)
+        build = METHODS.find(self.method).build
+        model = build(seed)
         if self.backbone in (None, backbone_of(model)):
             return model
         try:
-            return method(self.method).build(seed, backbone=self.backbone)
+            return build(seed, backbone=self.backbone)
         except TypeError as error:
             raise InputError(f"{self.method} does not take another backbone than {backbone_of(model)}") from error
 
     def default(self, seed: int) -> Any:
         """The estimator with the method's defaults, but for what is fixed."""
-        return overridden(self.unfixed(seed), self.fixed)
+        return with_settings(self.unfixed(seed), self.fixed)
 
     @property
-    def score(self) -> Score:
+    def score(self) -> estimators.Score:
         """What its trials are scored by."""
-        return scored_by(self.default(0))
+        return estimators.scored_by(self.default(0))
 
     @property
     def path(self) -> Path:
@@ -99,20 +91,19 @@ class Search:
     @cached_property
     def defaults(self) -> dict[str, Any]:
         """The default of everything that is varied."""
-        values = flat(configuration(self.default(0)))
+        values = flat(self.default(0).configuration())
         return {name: values[name] for name in self.space}
 
     @property
     def first(self) -> list[dict[str, Any]]:
         """The trials that are not drawn."""
-        first: list[dict[str, Any]] = []
         fixed = flat(self.fixed)
-        free = [{name: s[name] for name in s if name not in fixed} for s in SUGGESTIONS.get(self.method, ())]
+        free = [
+            {name: s[name] for name in s if name not in fixed} for s in METHODS.find(self.method).search.suggestions
+        ]
         suggested = [s for s in free if s.items() <= self.chosen(s).items()]
-        for trial in (self.defaults, *map(self.chosen, (*self.earlier, *suggested))):
-            if trial not in first:
-                first.append(trial)
-        return first
+        trials = [self.defaults, *map(self.chosen, (*self.earlier, *suggested))]
+        return [trial for k, trial in enumerate(trials) if trial not in trials[:k]]
 
     def chosen(self, settings: Nested) -> dict[str, Any]:
         """What to choose for settings that another search found, as far as it can be chosen here."""
@@ -129,27 +120,24 @@ class Search:
 
     def settings(self, chosen: dict[str, Any]) -> dict[str, Any]:
         """What was fixed or chosen otherwise than by default, in groups, and the initialiser."""
-        return nested(flat(self.fixed) | self.changed(chosen)) | self._start
+        return nested(flat(self.fixed) | self.changed(chosen)) | self._initialiser_setting
 
     @property
-    def _start(self) -> dict[str, Any]:
+    def _initialiser_setting(self) -> dict[str, Any]:
         """The initialiser as a setting, where it is not the method's own."""
-        match self.initialiser:
-            case None:
-                return {}
-            case name, settings if settings:
-                return {"initialiser": [name, settings]}
-            case name, _:
-                return {} if name == self.default(0).initialiser else {"initialiser": name}
+        name, settings = self.initialiser or (None, {})
+        if name is None or (not settings and name == self.default(0).initialiser):
+            return {}
+        return {"initialiser": [name, settings] if settings else name}
 
     @property
     def name(self) -> str:
         """The name of its study: scores can be compared as long as none of what it is made of changes."""
-        versions = [method(self.method).version]
+        versions = [METHODS.find(self.method).version]
         if split_version(self.dataset) > 1:
             versions.append(split_version(self.dataset))
-        parts = [self.space, configuration(self.default(0)), *versions, self.seeds, self.seed]
-        parts += self._start.values()
+        parts = [self.space, self.default(0).configuration(), *versions, self.seeds, self.seed]
+        parts += self._initialiser_setting.values()
         if self.score != "accuracy":
             parts.append({"score": self.score})
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]

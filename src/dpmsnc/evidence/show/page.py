@@ -7,7 +7,7 @@ from pathlib import Path
 from dpmsnc.errors import InputError
 from dpmsnc.evidence.experiments.registry import EXPERIMENTS
 from dpmsnc.evidence.search.config_files import require_configuration
-from dpmsnc.evidence.show.stored import Stored
+from dpmsnc.evidence.show.stored_runs import StoredRuns, made_of
 from dpmsnc.evidence.show.table import Table
 from dpmsnc.plots import figures
 from dpmsnc.plots.html import Page, Picture
@@ -15,7 +15,7 @@ from dpmsnc.plots.html import Page, Picture
 
 def results_page(results: Path, configs: Path | None = None) -> Page:
     """A section for every experiment with at least one stored run; those without a configuration at their defaults."""
-    everything = [Stored.of(experiment, results, configs) for experiment in EXPERIMENTS.values()]
+    everything = [StoredRuns.of(experiment, results, configs) for experiment in EXPERIMENTS.values()]
     if configs is not None:
         require_configuration((found.experiment for found in everything), configs)
     stored = [found for found in everything if found.documents]
@@ -24,25 +24,18 @@ def results_page(results: Path, configs: Path | None = None) -> Page:
     page = Page("Results beside the paper's", broad=True)
     page.paragraph("Diffusion probabilistic models for structured node classification, as implemented in dpmsnc.")
     for found in stored:
-        add_section(page, found)
+        table, draw = found.table(), found.experiment.figure
+        page.heading(table.title)
+        add_table(page, table)
+        if draw is not None and (figure := made_of(found.documents, draw)) is not None:
+            page.image(Picture(figures.svg(figure), f"Figure: {table.title}"))
+        page.notes(table.remarks())
     return page
-
-
-def add_section(page: Page, stored: Stored) -> None:
-    """The table and, if there is one, the figure of an experiment."""
-    table = stored.table()
-    page.heading(table.title)
-    add_table(page, table)
-    if stored.experiment.figure is not None:
-        picture = figures.svg(stored.experiment.figure(stored.documents))
-        page.image(Picture(picture, f"Figure: {table.title}"))
-    page.notes(table.remarks())
 
 
 def add_table(page: Page, table: Table) -> None:
     """A grouped table becomes one table per group, which leaves the first column to the names of its rows."""
     if not table.grouped:
         page.table(table.header, table.rows)
-        return
-    for group in table.groups():
+    for group in table.groups() if table.grouped else ():
         page.subheading(group[0][0]).table(table.header[1:], [row[1:] for row in group])

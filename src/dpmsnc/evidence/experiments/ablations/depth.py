@@ -17,11 +17,23 @@ from dpmsnc.baselines import GNN
 from dpmsnc.config import Sampling
 from dpmsnc.data import Task
 from dpmsnc.diffusion.schedule import Schedule
-from dpmsnc.evidence.run.asking import cpu_seconds
-from dpmsnc.evidence.run.experiment import Experiment, Row, own_labels
+from dpmsnc.evidence.experiments.ablations.samplers import cpu_seconds
+from dpmsnc.evidence.experiments.aggregate import (
+    CITATION,
+    SEEDS,
+    SPAN,
+    accuracies,
+    datasets_with_runs,
+    mean_std,
+    metrics,
+    num_seeds,
+    per_cent,
+)
+from dpmsnc.evidence.run.estimators import own_labels
+from dpmsnc.evidence.run.experiment import Experiment, Row
 from dpmsnc.evidence.run.store import Document
-from dpmsnc.evidence.show.shown import CITATION, SEEDS, SPAN, accuracies, cell, metrics, per_cent, present, seeds
-from dpmsnc.evidence.show.table import MISSING, Table
+from dpmsnc.evidence.show.summary import MISSING
+from dpmsnc.evidence.show.table import Table
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.plots import figures
@@ -89,8 +101,8 @@ def grid_table(documents: Sequence[Document]) -> Table:
         [
             name,
             str(layers),
-            *(cell(accuracies(documents, dataset, label(steps, layers))) for steps in STEPS),
-            seeds(documents, dataset, label(STEPS[0], layers)),
+            *(mean_std(accuracies(documents, dataset, label(steps, layers))) for steps in STEPS),
+            num_seeds(documents, dataset, label(STEPS[0], layers)),
         ]
         for dataset, name in CITATION.items()
         for layers in LAYERS
@@ -103,7 +115,7 @@ def grid_figure(documents: Sequence[Document]) -> Figure:
     """A panel per data set, a curve over steps per number of layers."""
     panels = {
         name: {f"{layers} layers": _over_steps(documents, dataset, layers) for layers in LAYERS}
-        for dataset, name in present(documents)
+        for dataset, name in datasets_with_runs(documents)
     }
     return figures.curves(
         panels,
@@ -132,10 +144,10 @@ def time_table(documents: Sequence[Document]) -> Table:
                 [
                     words,
                     name,
-                    cell(accuracies(documents, dataset, row)),
+                    mean_std(accuracies(documents, dataset, row)),
                     f"{statistics.fmean(times):.0f}" if times else MISSING,
                     f"{statistics.fmean(costs):.0f}" if costs else MISSING,
-                    seeds(documents, dataset, row),
+                    num_seeds(documents, dataset, row),
                 ]
             )
     header = ["model", "data set", "accuracy", "prediction, CPU ms", "fit, CPU s", "seeds"]
@@ -149,7 +161,7 @@ def time_figure(documents: Sequence[Document]) -> Figure:
             "DPM-SNC, more steps": _timed(documents, dataset, list(DPM)),
             "GCNII, more layers": _timed(documents, dataset, list(GCNII)),
         }
-        for dataset, name in present(documents)
+        for dataset, name in datasets_with_runs(documents)
     }
     title = "Running time against accuracy"
     return figures.curves(

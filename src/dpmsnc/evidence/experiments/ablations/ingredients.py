@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpmsnc.config import Sampling, Training
+from dpmsnc.evidence.experiments.aggregate import CITATION, SEEDS, datasets_with_runs, mean_std, paired_difference
 from dpmsnc.evidence.run.experiment import Experiment, Row
 from dpmsnc.evidence.run.store import Document
-from dpmsnc.evidence.show.shown import CITATION, SEEDS, cell, difference, present
 from dpmsnc.evidence.show.table import Table
 
 OURS = "dpm-snc"
@@ -50,12 +50,12 @@ NOTES = (
 def table(documents: Sequence[Document]) -> Table:
     """A line per data set and choice."""
     rows = []
-    for dataset, name in present(documents):
+    for dataset, name in datasets_with_runs(documents):
         ours = by_seed(documents, dataset, OURS)
         for label in ROWS:
             if found := by_seed(documents, dataset, label):
                 pairs = [(ours[seed], value) for seed, value in found.items() if seed in ours and label != OURS]
-                rows.append([name, label, cell(list(found.values())), difference(pairs), str(len(found))])
+                rows.append([name, label, mean_std(list(found.values())), paired_difference(pairs), str(len(found))])
     return Table("What single choices are worth", ["data set", "with", "accuracy", "diff", "seeds"], rows, NOTES)
 
 

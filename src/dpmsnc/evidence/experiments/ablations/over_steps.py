@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
+from torch import Tensor
 
-from dpmsnc.cli.demo import Trace
 from dpmsnc.data import Task
+from dpmsnc.diffusion.objective import Estimate
 from dpmsnc.estimators.node_classifier import NodeClassifier
-from dpmsnc.evidence.run.asking import asked
+from dpmsnc.evidence.experiments.ablations.samplers import with_sampler
+from dpmsnc.evidence.experiments.aggregate import (
+    CITATION,
+    SPAN,
+    datasets_with_runs,
+    mean_std,
+    metrics,
+    num_seeds,
+    per_cent,
+)
 from dpmsnc.evidence.run.store import Document
-from dpmsnc.evidence.show.shown import CITATION, SPAN, cell, metrics, per_cent, present, seeds
 from dpmsnc.evidence.show.table import Table
+from dpmsnc.metrics import accuracy
 from dpmsnc.plots import figures
 
 ROW = "dpm-snc"
@@ -26,9 +36,14 @@ NOTES = (
 
 def record(model: NodeClassifier, task: Task) -> list[float]:
     """Test accuracy of the estimate at each of all T steps."""
-    trace = Trace(task)
-    asked(model, steps=None, temperature=0.0).predict(condition_on="train", callback=trace)
-    return [round(value, 6) for value in trace.runs[0]]
+    found: list[float] = []
+
+    def note(t: int, y_t: Tensor, estimate: Estimate) -> None:
+        labels = estimate.y0[:, 0].argmax(dim=-1).cpu().numpy()
+        found.append(round(accuracy(labels, task.truth, task.test), 6))
+
+    with_sampler(model, steps=None, temperature=0.0).predict(condition_on="train", callback=note)
+    return found
 
 
 def table(documents: Sequence[Document]) -> Table:
@@ -36,8 +51,8 @@ def table(documents: Sequence[Document]) -> Table:
     rows = []
     for dataset, name in CITATION.items():
         runs = curves(documents, dataset)
-        at_stops = [cell([run[round(share * (len(run) - 1))] for run in runs]) for share in STOPS.values()]
-        rows.append([name, *at_stops, seeds(documents, dataset, ROW)])
+        at_stops = [mean_std([run[round(share * (len(run) - 1))] for run in runs]) for share in STOPS.values()]
+        rows.append([name, *at_stops, num_seeds(documents, dataset, ROW)])
     return Table("Accuracy over reverse steps", ["data set", *STOPS, "seeds"], rows, NOTES)
 
 
@@ -45,7 +60,7 @@ def figure(documents: Sequence[Document]) -> Figure:
     """A curve per data set."""
     panels = {
         name: {"DPM-SNC": figures.Curve(range(1, len(runs[0]) + 1), per_cent(zip(*runs)))}
-        for dataset, name in present(documents)
+        for dataset, name in datasets_with_runs(documents)
         if (runs := curves(documents, dataset))
     }
     return figures.curves(

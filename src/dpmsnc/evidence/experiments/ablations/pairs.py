@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmsnc.data import Task
+from dpmsnc.evidence.experiments.aggregate import CITATION
 from dpmsnc.evidence.run.store import Document
-from dpmsnc.evidence.show.shown import CITATION
-from dpmsnc.evidence.show.table import Table, percent
+from dpmsnc.evidence.show.summary import percent
+from dpmsnc.evidence.show.table import Table
 from dpmsnc.metrics import pair_calibration_error, pair_log_score, pair_tables, product_of_marginals
 
 DATASETS = {"grid_scattered": "scattered grid", "grid_localized": "localized grid", **CITATION}

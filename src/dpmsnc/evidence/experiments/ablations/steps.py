@@ -17,9 +17,11 @@ from typing import Any, Literal
 from dpmsnc.config import Sampling
 from dpmsnc.data import Task
 from dpmsnc.estimators.node_classifier import NodeClassifier
-from dpmsnc.evidence.run.experiment import Experiment, Row, own_labels
+from dpmsnc.evidence.run.estimators import own_labels
+from dpmsnc.evidence.run.experiment import Experiment, Row
 from dpmsnc.evidence.run.store import Document
-from dpmsnc.evidence.show.table import MISSING, Table, percent
+from dpmsnc.evidence.show.summary import MISSING, percent
+from dpmsnc.evidence.show.table import Table
 from dpmsnc.metrics import accuracy
 
 DATASETS = ("cora", "citeseer", "grid_scattered", "grid_localized")

@@ -15,10 +15,19 @@ from matplotlib.figure import Figure
 from dpmsnc.config import Training
 from dpmsnc.data import Task
 from dpmsnc.estimators.node_classifier import NodeClassifier
-from dpmsnc.evidence.run.asking import asked, joint_samples
+from dpmsnc.evidence.experiments.ablations.samplers import joint_samples, with_sampler
+from dpmsnc.evidence.experiments.aggregate import (
+    CITATION,
+    SEEDS,
+    SPAN,
+    datasets_with_runs,
+    mean_std,
+    metrics,
+    num_seeds,
+    per_cent,
+)
 from dpmsnc.evidence.run.experiment import Experiment, Row
 from dpmsnc.evidence.run.store import Document
-from dpmsnc.evidence.show.shown import CITATION, SEEDS, SPAN, cell, metrics, per_cent, present, seeds
 from dpmsnc.evidence.show.table import Table
 from dpmsnc.metrics import accuracy
 from dpmsnc.plots import figures
@@ -42,7 +51,7 @@ def measure(model: NodeClassifier, task: Task, seed: int) -> dict[str, Any]:
     """Mean accuracy of single answers, by sampler and temperature."""
     return {
         "temperature": {
-            name: {f"{tau:g}": _mean_accuracy(asked(model, **sampling), task, seed, tau) for tau in PREDICTION}
+            name: {f"{tau:g}": _mean_accuracy(with_sampler(model, **sampling), task, seed, tau) for tau in PREDICTION}
             for name, sampling in SAMPLERS.items()
         }
     }
@@ -61,8 +70,8 @@ def table(documents: Sequence[Document]) -> Table:
             name,
             f"{tau:g}",
             sampler,
-            *map(cell, zip(*values(documents, dataset, label, sampler))),
-            seeds(documents, dataset, label),
+            *map(mean_std, zip(*values(documents, dataset, label, sampler))),
+            num_seeds(documents, dataset, label),
         ]
         for dataset, name in CITATION.items()
         for label, tau in BUFFER.items()
@@ -80,7 +89,7 @@ def figure(documents: Sequence[Document]) -> Figure:
             for label, tau in BUFFER.items()
             if (found := values(documents, dataset, label, "ancestral"))
         }
-        for dataset, name in present(documents)
+        for dataset, name in datasets_with_runs(documents)
     }
     return figures.curves(
         panels, "temperature of prediction", "test accuracy (%)", title="Accuracy at a temperature", least_span=SPAN

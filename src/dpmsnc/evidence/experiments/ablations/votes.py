@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from dpmsnc.data import Task
 from dpmsnc.estimators.node_classifier import NodeClassifier
-from dpmsnc.evidence.run.asking import asked
+from dpmsnc.evidence.experiments.ablations.samplers import with_sampler
+from dpmsnc.evidence.experiments.aggregate import CITATION, SPAN, mean_std, metrics, num_seeds, per_cent
 from dpmsnc.evidence.run.store import Document
-from dpmsnc.evidence.show.shown import CITATION, SPAN, cell, metrics, per_cent, seeds
 from dpmsnc.evidence.show.table import Table
 from dpmsnc.metrics import accuracy, subgraph_accuracy
 from dpmsnc.plots import figures
@@ -35,7 +35,7 @@ NOTES = (
 
 def record(model: NodeClassifier, task: Task, samples: NDArray[np.int64]) -> dict[str, Any]:
     """Scores of votes of growing numbers of the samples, and of the deterministic answer."""
-    still = task.graph.encode(asked(model, temperature=0.0).predict(condition_on="train"))
+    still = task.graph.encode(with_sampler(model, temperature=0.0).predict(condition_on="train"))
     votes = {str(count): _mean_scores(samples, count, task) for count in COUNTS if count <= len(samples)}
     return {"votes": votes, "deterministic": _scores(still, task)}
 
@@ -65,9 +65,9 @@ def table(documents: Sequence[Document]) -> Table:
         [
             name,
             words,
-            *(cell(values(documents, dataset, score, count)) for count in COUNTS),
-            cell(values(documents, dataset, score, None)),
-            seeds(documents, dataset, ROW),
+            *(mean_std(values(documents, dataset, score, count)) for count in COUNTS),
+            mean_std(values(documents, dataset, score, None)),
+            num_seeds(documents, dataset, ROW),
         ]
         for dataset, name in CITATION.items()
         for score, words in SCORES.items()

@@ -1,4 +1,4 @@
-"""What the ablations share when they show their runs: values by data set and row, their mean and spread."""
+"""What the ablations share when they show their runs: values by data set and row, their mean and spread over seeds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dpmsnc.evidence.run.store import Document
-from dpmsnc.evidence.show.table import MISSING, percent
+from dpmsnc.evidence.show.compare import runs_of
+from dpmsnc.evidence.show.summary import MISSING, percent
 
 CITATION = {"cora": "Cora", "citeseer": "Citeseer"}
 SEEDS = (0, 1, 2)
@@ -18,10 +19,10 @@ SPAN = 4.0
 
 def metrics(documents: Sequence[Document], dataset: str, row: str) -> list[dict[str, Any]]:
     """The metrics of every seed of a row on a data set."""
-    return [d["metrics"] for d in documents if d["dataset"] == dataset and d["row"] == row]
+    return [run["metrics"] for run in runs_of(documents, dataset, row)]
 
 
-def present(documents: Sequence[Document]) -> list[tuple[str, str]]:
+def datasets_with_runs(documents: Sequence[Document]) -> list[tuple[str, str]]:
     """The citation graphs that have runs, and their names."""
     there = {d["dataset"] for d in documents}
     return [(dataset, name) for dataset, name in CITATION.items() if dataset in there]
@@ -32,14 +33,14 @@ def accuracies(documents: Sequence[Document], dataset: str, row: str) -> list[fl
     return [found["selected"]["accuracy"] for found in metrics(documents, dataset, row)]
 
 
-def cell(values: Sequence[float]) -> str:
+def mean_std(values: Sequence[float]) -> str:
     """Mean and sample standard deviation of shares, in per cent."""
     if not values:
-        return percent(None)
+        return MISSING
     return percent(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
 
 
-def difference(shares: Sequence[tuple[float, float]]) -> str:
+def paired_difference(shares: Sequence[tuple[float, float]]) -> str:
     """Mean and sample standard deviation of paired differences, after - before, in points."""
     points = [100 * (after - before) for before, after in shares]
     if not points:
@@ -53,6 +54,6 @@ def per_cent(points: Iterable[Sequence[float]]) -> list[list[float]]:
     return [[100 * value for value in of_seeds] for of_seeds in points]
 
 
-def seeds(documents: Sequence[Document], dataset: str, row: str) -> str:
+def num_seeds(documents: Sequence[Document], dataset: str, row: str) -> str:
     """How many seeds a line of a table stands for."""
     return str(len(metrics(documents, dataset, row)))

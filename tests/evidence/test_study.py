@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from dpmsnc import InputError, NodeClassifier, Sampling, Training
-from dpmsnc.baselines import GMNN, GNN, PTA
+from dpmsnc.baselines import GMNN, GNN, METHODS, PTA
 from dpmsnc.data import Task, grid_scattered
 from dpmsnc.data.benchmarks import per_class
-from dpmsnc.evidence.run import methods
-from dpmsnc.evidence.run.methods import Method
-from dpmsnc.evidence.search import space as spaces
+from dpmsnc.estimators import base as methods
+from dpmsnc.estimators.base import Method
+from dpmsnc.estimators.search_space import SearchSpace
 from dpmsnc.evidence.search import study as tuning
 from dpmsnc.evidence.search.config_files import Config, read_config
-from dpmsnc.evidence.search.previous import earlier_settings
 from dpmsnc.evidence.search.search import Search
 from dpmsnc.evidence.search.study import finished, open_study, tune
-from dpmsnc.evidence.search.trial import Visible, likelihood, prepared, validation_score, what_is_seen
+from dpmsnc.evidence.search.trial import VisibleTask, likelihood, prepared, validation_score
+from dpmsnc.evidence.search.warm_start import earlier_settings
 from dpmsnc.graph import Graph
 
 SHORT = {
@@ -33,6 +33,11 @@ SHORT = {
 
 def small(name, seed):
     return grid_scattered(columns=20, seed=seed)
+
+
+def vary(monkeypatch, name, arguments):
+    """Let searches of a method vary these alone."""
+    monkeypatch.setitem(METHODS, name, replace(METHODS[name], search=SearchSpace(arguments)))
 
 
 def study(search, results):
@@ -49,24 +54,29 @@ class Noted(GNN):
     fits: list[tuple[int, float]] = []  # noqa: RUF012
     interrupt_at: int | None = None
 
-    def fit(self, graph, validation=None):
+    def _fit(self, graph, y_train, y_validation):
         if len(Noted.fits) == Noted.interrupt_at:
             Noted.interrupt_at = None
             raise KeyboardInterrupt
         Noted.fits.append((self.seed, self.lr))
-        self.graph_, self.classes_ = graph, graph.classes
         wrong = np.arange(graph.num_nodes) < graph.num_nodes * self.lr * 50
         self.proba_ = np.eye(graph.num_classes)[np.where(wrong, 1 - graph.y, graph.y).clip(0, 1)]
-        return self
+
+    def _marginals(self, graph, y):
+        return self.proba_
 
 
 @pytest.fixture
 def noted(monkeypatch):
     """A method `gcn` whose fits are noted, and one `dpm-snc` that is trained in a moment."""
     monkeypatch.setattr(Noted, "fits", [])
-    monkeypatch.setitem(methods.METHODS, "gcn", Method(lambda seed, **s: Noted(**{"epochs": 1, "seed": seed, **s})))
+    found = {name: methods.METHODS[name].search for name in ("gcn", "dpm-snc")}
+    build = lambda seed, **s: Noted(**{"epochs": 1, "seed": seed, **s})  # noqa: E731
+    monkeypatch.setitem(methods.METHODS, "gcn", Method(build, search=found["gcn"]))
     monkeypatch.setitem(
-        methods.METHODS, "dpm-snc", Method(lambda seed, **s: NodeClassifier(**{**SHORT, "seed": seed, **s}))
+        methods.METHODS,
+        "dpm-snc",
+        Method(lambda seed, **s: NodeClassifier(**{**SHORT, "seed": seed, **s}), search=found["dpm-snc"]),
     )
     return Noted
 
@@ -99,7 +109,7 @@ def test_what_earlier_searches_found_elsewhere_is_tried_after_the_defaults(noted
         Config("gmnn", backbone, dataset, settings, 0.8, 0.7, 20, [100]).write(tmp_path)
     for dataset, alone, backbone, lr in (
         ("grid_scattered", "gcn", "gcn", 0.005),
-        ("grid_scattered", "gat", "gat-dropout", 0.001),
+        ("grid_scattered", "gat", "gat(attention_dropout=True)", 0.001),
         ("cora", "gcn", "gcn", 0.02),
     ):
         Config(alone, backbone, dataset, {"lr": lr}, 0.8, 0.7, 20, [100]).write(tmp_path)
@@ -109,7 +119,7 @@ def test_what_earlier_searches_found_elsewhere_is_tried_after_the_defaults(noted
     # first what was found for its network alone, with that one's defaults, of which GMNN has others
     assert earlier[1:] == elsewhere and earlier[0]["lr"] == 0.005
     assert earlier[0]["input_dropout"] == GNN().input_dropout != GMNN().input_dropout
-    assert earlier_settings("gmnn", "grid_scattered", "gat-dropout", tmp_path)[0]["lr"] == 0.001
+    assert earlier_settings("gmnn", "grid_scattered", "gat(attention_dropout=True)", tmp_path)[0]["lr"] == 0.001
     # of which DPM-SNC has other settings, and a GCN is one itself
     assert earlier_settings("dpm-snc", "grid_scattered", None, tmp_path) == ()
     assert earlier_settings("gcn", "grid_scattered", None, tmp_path) == ({"lr": 0.02},)
@@ -122,7 +132,7 @@ def test_what_earlier_searches_found_elsewhere_is_tried_after_the_defaults(noted
 
 def test_of_equal_trials_the_cheaper_one_wins(noted, tmp_path, monkeypatch):
     search = Search("gcn", "grid_scattered")
-    monkeypatch.setitem(spaces.ARGUMENTS, "gcn", {"dropout": "dropout"})
+    vary(monkeypatch, "gcn", {"dropout": "dropout"})
     tune(search, 4, tmp_path, tmp_path, small)
     trials = finished(study(search, tmp_path))
     assert len({trial.value for trial in trials}) == 1
@@ -191,8 +201,9 @@ def test_an_interrupted_search_goes_on_as_if_it_had_not_been(noted, tmp_path, ca
 
 def test_a_killed_trial_does_not_count(noted, tmp_path):
     code = (
-        "import os\nfrom pathlib import Path\nimport sys; sys.path.insert(0, 'evidence'); import test_tuning as t\n"
-        "t.methods.METHODS['gcn'] = t.Method(lambda seed, **s: t.Noted(**{'epochs': 1, 'seed': seed, **s}))\n"
+        "import os\nfrom pathlib import Path\nimport sys; sys.path.insert(0, 'evidence'); import test_study as t\n"
+        "build = lambda seed, **s: t.Noted(**{'epochs': 1, 'seed': seed, **s})\n"
+        "t.methods.METHODS['gcn'] = t.Method(build, search=t.methods.METHODS['gcn'].search)\n"
         "fit = t.Noted.fit\n"
         "t.Noted.fit = lambda self, *a, **k: os._exit(9) if len(t.Noted.fits) == 2 else fit(self, *a, **k)\n"
         f"t.tune(t.Search('gcn', 'grid_scattered'), 4, Path({str(tmp_path)!r}), Path({str(tmp_path)!r}), t.small)"
@@ -238,7 +249,7 @@ def test_a_trial_that_falls_behind_is_pruned(noted, tmp_path, monkeypatch):
         "dpmsnc.training.partial.PartlyLabelled.score_with", lambda self, share: 1 / self.options.time_draws
     )
     varied = {"time_draws": "training.time_draws", "dropout": "dropout", "temperature": "training.temperature"}
-    monkeypatch.setitem(spaces.ARGUMENTS, "dpm-snc", varied)
+    vary(monkeypatch, "dpm-snc", varied)
     search = Search("dpm-snc", "grid_scattered")
     tune(search, 16, tmp_path, tmp_path, small)
     trials = finished(study(search, tmp_path))
@@ -252,7 +263,7 @@ def test_a_trial_that_falls_behind_is_pruned(noted, tmp_path, monkeypatch):
 
 
 def test_no_trial_is_run_twice_while_there_are_others(noted, tmp_path, monkeypatch):
-    monkeypatch.setitem(spaces.ARGUMENTS, "gcn", {"dropout": "dropout", "num_layers": "num_layers"})
+    vary(monkeypatch, "gcn", {"dropout": "dropout", "num_layers": "num_layers"})
     search = Search("gcn", "grid_scattered")
     size = math.prod(len(choices) for choices in search.space.values())
     tune(search, size - 1, tmp_path, tmp_path, small)
@@ -266,7 +277,7 @@ def test_a_start_is_fitted_once_for_all_trials_and_changes_no_score(monkeypatch)
     fits = []
     monkeypatch.setattr(PTA, "_fit", lambda self, *arguments, fit=PTA._fit: fits.append(1) or fit(self, *arguments))
     task = small("grid_scattered", 100)
-    seen, search = what_is_seen(task), Search("dpm-snc", "grid_scattered")
+    seen, search = VisibleTask.of(task), Search("dpm-snc", "grid_scattered")
     monkeypatch.setattr(
         Search, "default", lambda self, seed: NodeClassifier(seed=100, **(SHORT | {"initialiser": "pta"}))
     )
@@ -287,31 +298,33 @@ def test_evenly_drawn_validation_nodes_count_as_much_as_their_class():
     ]
     graph = Graph.build(np.array(edges).T, x=np.eye(2)[y] + rng.normal(scale=0.1, size=(400, 2)), y=y)
     even = Task.hiding("even", graph, *per_class(5, 10)(y, {}, seed=0))
-    seen = what_is_seen(even)
+    seen = VisibleTask.of(even)
     shown = graph.y[seen.validation]
     np.testing.assert_allclose([seen.weight[shown == c].sum() for c in (0, 1)], [0.1, 0.9], atol=0.03)
 
     class Constant(GNN):
-        def fit(self, graph, validation=None):
-            self.graph_, self.proba_ = graph, np.tile([0.4, 0.6], (400, 1))
-            return self
+        def _fit(self, graph, y_train, y_validation):
+            pass
+
+        def _marginals(self, graph, y):
+            return np.tile([0.4, 0.6], (400, 1))
 
     share = seen.weight[shown == 1].sum()  # which is what the same answer everywhere should say, and is made to
     assert validation_score(Constant(), seen) == pytest.approx(share**share * (1 - share) ** (1 - share), abs=1e-6)
     assert likelihood(np.full((400, 2), np.nan), seen) == 0  # rather than a score that optuna does not take
     uneven = even.validation & ~(np.cumsum(even.validation) == 1)
-    assert set(Visible(even.graph, uneven).weight) == {1 / 19}
+    assert set(VisibleTask(even.graph, uneven).weight) == {1 / 19}
 
 
 def test_a_start_that_depends_on_the_classifier_is_not_shared():
-    seen = what_is_seen(small("grid_scattered", 100))
+    seen = VisibleTask.of(small("grid_scattered", 100))
     for start in ("gnn", ["gnn", {}], ["gnn", {"epochs": 3}]):
         assert seen.initialiser(NodeClassifier(initialiser=start)) == start and seen.initialisers == {}
 
 
 def test_a_killed_trial_is_drawn_again_also_once_there_are_trials_to_learn_from(noted, tmp_path, monkeypatch):
     varied = {name: name for name in ("dropout", "num_layers", "hidden_channels")} | {"learning_rate": "lr"}
-    monkeypatch.setitem(spaces.ARGUMENTS, "gcn", varied)
+    vary(monkeypatch, "gcn", varied)
     search = Search("gcn", "grid_scattered")
     tune(search, 16, tmp_path / "whole", tmp_path, small)
     tune(search, 12, tmp_path / "killed", tmp_path, small)

@@ -7,27 +7,33 @@ are shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from dpmsnc.baselines import METHODS
+from dpmsnc.errors import InputError
 from dpmsnc.evidence.run.experiment import Experiment, Run
-from dpmsnc.evidence.run.methods import method
-from dpmsnc.evidence.run.store import Document, Key, Store, configuration
-from dpmsnc.evidence.search.config_files import configured, flat, has_configuration
-from dpmsnc.evidence.show import compare as comparison
-from dpmsnc.evidence.show.paper import TABLES
+from dpmsnc.evidence.run.settings import flat
+from dpmsnc.evidence.run.store import Document, Key, Store
+from dpmsnc.evidence.search.config_files import configured, has_configuration
+from dpmsnc.evidence.show.compare import METRICS, Cell, all_cells, all_lines, compare
 from dpmsnc.evidence.show.table import Table
+from dpmsnc.files import json_value
 from dpmsnc.graph.clean import counted
-from dpmsnc.json_values import json_value
 
 SIGN = "†"
 DEFAULT_RESULTS = Path("results")
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What reading a value that is missing or of another type may end in."""
+T = TypeVar("T")
 
 
 @dataclass
-class Stored:
+class StoredRuns:
     """The runs of an experiment that are there, each with the label of its row under "row"."""
 
     experiment: Experiment
@@ -38,29 +44,24 @@ class Stored:
     """Seeds of which only an older run is there, by data set and row."""
     missing: int = 0
     """Runs of the experiment's own seeds that are not there, or only as an older one."""
-    further: list[Document] = field(default_factory=list)
+    unlisted: list[Document] = field(default_factory=list)
     """Stored runs that belong to no row, as they are."""
 
     @classmethod
-    def of(cls, experiment: Experiment, results: Path = DEFAULT_RESULTS, configs: Path | None = None) -> Stored:
-        """`configs` is the folder of configurations with which the runs were made, if any."""
+    def of(cls, experiment: Experiment, results: Path = DEFAULT_RESULTS, configs: Path | None = None) -> StoredRuns:
+        """With the folder of configurations with which the runs were made, if any."""
         if configs is not None:
             experiment = configured(experiment, configs)
             configs = configs if has_configuration(experiment) else None
         stored = cls(experiment, results, configs)
         everything = Store(results).all(experiment.stored_as or experiment.name)
-        used: set[int] = set()
-        for dataset in experiment.datasets:
-            for row in experiment.rows:
-                key = Run(experiment, dataset, row, 0).key
-                found = [document for document in everything if fits(document, key)]
-                used |= set(map(id, found))
-                stored._add(dataset, row, key, found)
-        stored.further = [
-            document
-            for document in everything
-            if id(document) not in used and document["dataset"] in experiment.datasets
-        ]
+        listed: set[int] = set()
+        for dataset, row in product(experiment.datasets, experiment.rows):
+            key = Run(experiment, dataset, row, 0).key
+            found = [document for document in everything if matches(document, key)]
+            listed |= set(map(id, found))
+            stored._add(dataset, row, key, found)
+        stored.unlisted = [d for d in everything if d["dataset"] in experiment.datasets and id(d) not in listed]
         return stored
 
     def _add(self, dataset: str, row: str, key: Key, found: list[Document]) -> None:
@@ -75,25 +76,25 @@ class Stored:
 
     def table(self) -> Table:
         """The experiment's table, with what is missing or old said below it."""
-        table = self.experiment.table(self.documents)
-        if not table.records:
-            rows = comparison.records(self.documents, self.experiment.datasets, self.experiment.rows)
-            table = replace(table, records=rows)
-        return self.marked(table).with_notes(*self.remarks())
+        table = made_of(self.documents, self.experiment.table) or self.experiment.table([])
+        plain = compare("", self.documents, self.experiment.datasets, self.experiment.rows)
+        table = replace(table, records=table.records or plain.records, notes=[*table.notes, *self.remarks()])
+        return table.marked(dict.fromkeys(self.older, SIGN))
 
-    def marked(self, table: Table) -> Table:
-        """With a sign behind rows of which some runs are older."""
-        return table.marked(set(self.older), SIGN)
+    def cells(self) -> Iterator[Cell]:
+        """Every row on every data set beside the paper's figures, where the experiment has a table of the paper."""
+        paper, lines = self.experiment.paper, all_lines(self.experiment.rows)
+        return all_cells(self.documents, self.experiment.datasets, lines, paper, paper.metrics if paper else METRICS)
 
     def remarks(self) -> Iterator[str]:
         """What a reader must know about the runs behind the table."""
-        if self.experiment.name in TABLES and (lacking := list(comparison.below(self.experiment, self.documents))):
-            what = "Below the paper's (dpm-snc with any mean, baselines by more than a point of accuracy)"
-            yield f"{what}: {counted(len(lacking), 'row')}. This shows them, and what else was tried:"
-            yield f"  dpmsnc table {self.experiment.name}{self.flags} --below"
-        if self.further:
-            yield f"{len(self.further)} further stored runs have settings that are not in this table; this shows them:"
-            yield f"  dpmsnc table {self.experiment.name}{self.flags} --further"
+        below, others = sum(cell.below for cell in self.cells()), len(self.unlisted)
+        if below:
+            which = "(dpm-snc with any mean, baselines by more than a point of accuracy)"
+            yield f"Below the paper's {which}: {counted(below, 'row')}."
+        if below or others:
+            yield f"Stored with settings that are not in this table: {counted(others, 'run')}. This shows both:"
+            yield f"  dpmsnc table {self.experiment.name}{self.flags} --tried"
         yield from self.shortcomings()
 
     def shortcomings(self) -> Iterator[str]:
@@ -106,11 +107,7 @@ class Stored:
             number = len(self.experiment.seeds) * len(self.experiment.rows) * len(self.experiment.datasets)
             which = "missing or older" if self.older else "missing"
             yield f"{self.missing} of {number} runs are {which}; this runs them:"
-            yield f"  {self.command}"
-
-    @property
-    def command(self) -> str:
-        return f"dpmsnc reproduce {self.experiment.name}{self.flags}"
+            yield f"  dpmsnc reproduce {self.experiment.name}{self.flags}"
 
     @property
     def flags(self) -> str:
@@ -119,18 +116,33 @@ class Stored:
         return results + ("" if self.configs is None else f" --configs {self.configs}")
 
 
-def older_runs(runs: Sequence[Run], store: Store) -> int:
-    """How many stored documents are of these runs, but from before the method, its options or the splits changed."""
-    everything = {name: store.all(name) for name in {run.stored_as for run in runs}}
-    older: set[int] = set()
-    for run in runs:
-        key = run.key
-        same_seed = (document for document in everything[run.stored_as] if document["seed"] == run.seed)
-        older |= {id(document) for document in same_seed if fits(document, key) and not is_current(document, key)}
-    return len(older)
+def made_of(documents: list[Document], make: Callable[[list[Document]], T]) -> T | None:
+    """A table or figure of documents; None where there are none.
+
+    Only its experiment knows what it measured beyond the scores. A document of which nothing can be made, because such
+    a measure is missing or of another type, is named in a warning and left out.
+    """
+    try:
+        return make(documents) if documents else None
+    except InputError:
+        raise
+    except UNREADABLE as error:
+        readable = [document for document in documents if _is_readable(document, make)]
+        if len(readable) == len(documents):
+            raise InputError(f"the stored runs cannot be shown together ({error!r}); run them again") from error
+    return made_of(readable, make)
 
 
-def fits(document: Document, key: Key) -> bool:
+def _is_readable(document: Document, make: Callable[[list[Document]], object]) -> bool:
+    try:
+        make([document])
+    except UNREADABLE as error:
+        warnings.warn(f"{Key.of(document).path} cannot be shown and is left out: {error!r}", stacklevel=4)
+        return False
+    return True
+
+
+def matches(document: Document, key: Key) -> bool:
     """Whether a document is a run of that key with any seed, of its versions or earlier ones.
 
     It may lack an option, which was added later, if the key has the method's default for it.
@@ -145,8 +157,19 @@ def fits(document: Document, key: Key) -> bool:
 
 
 def is_current(document: Document, key: Key) -> bool:
-    """Whether a fitting document is of the present versions and has all present options."""
+    """Whether a matching document is of the present versions and has all present options."""
     return versions(Key.of(document)) == versions(key) and options(document["config"]) == options(key.config)
+
+
+def count_older(runs: Sequence[Run], store: Store) -> int:
+    """How many stored documents are of these runs, but older."""
+    everything = {name: store.all(name) for name in {run.stored_as for run in runs}}
+    older: set[int] = set()
+    for run in runs:
+        key = run.key
+        same_seed = (document for document in everything[run.stored_as] if document["seed"] == run.seed)
+        older |= {id(document) for document in same_seed if matches(document, key) and not is_current(document, key)}
+    return len(older)
 
 
 def versions(key: Key) -> tuple[int, int]:
@@ -156,7 +179,7 @@ def versions(key: Key) -> tuple[int, int]:
 
 def defaults(name: str) -> dict[str, Any]:
     """The options of a method without any settings, by dotted name."""
-    return options(configuration(method(name).build(0)))
+    return options(METHODS.find(name).build(0).configuration())
 
 
 def options(config: dict[str, Any]) -> dict[str, Any]:

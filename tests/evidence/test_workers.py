@@ -15,10 +15,10 @@ import pytest
 import tiny_experiments
 from dpmsnc import InputError
 from dpmsnc.evidence.experiments import registry
-from dpmsnc.evidence.run import workers as execution
-from dpmsnc.evidence.run.runner import plan, reproduce
+from dpmsnc.evidence.run import ray as ray_workers
+from dpmsnc.evidence.run.runner import plan, reproduce, workers
 from dpmsnc.evidence.run.store import Store
-from dpmsnc.evidence.run.workers import RETRIES, Failure, ThisProcess, workers
+from dpmsnc.evidence.run.workers import RETRIES, Failure, ThisProcess
 from tiny_experiments import TINY
 
 # the revision too: a worker asks for it anew, and somebody may have committed in between
@@ -102,7 +102,7 @@ def test_a_corrupt_document_costs_one_run_in_workers_too(tmp_path, monkeypatch):
     path = next(tmp_path.glob("*/*/gcn-*-seed1.json"))
     times = {other: other.stat().st_mtime_ns for other in path.parent.glob("*.json") if other != path}
     path.write_text("{")
-    with pytest.warns(UserWarning, match="corrupt"):
+    with pytest.warns(UserWarning, match="is left out"):
         reproduce("tiny", results=tmp_path, methods=["gcn"], jobs=2)
     assert path.stat().st_size > 500 and all(other.stat().st_mtime_ns == time for other, time in times.items())
 
@@ -248,7 +248,9 @@ def home(tmp_path, monkeypatch):
     """A home folder of its own, and a place that Ray's workers import the tiny experiment from."""
     pytest.importorskip("ray")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    )
     monkeypatch.setenv("MPLCONFIGDIR", str(tmp_path / "matplotlib"))
     home = tmp_path / "home"
     home.mkdir()
@@ -262,7 +264,7 @@ def test_ray_gives_the_same_documents_though_a_worker_is_killed(reference, tmp_p
     experiment = replace(TINY, measure=partial(tiny_experiments.die, str(tmp_path / "deaths"), 1))
     folders = []
     make = tempfile.mkdtemp
-    monkeypatch.setattr(execution.tempfile, "mkdtemp", lambda **k: folders.append(make(**k)) or folders[-1])
+    monkeypatch.setattr(ray_workers.tempfile, "mkdtemp", lambda **k: folders.append(make(**k)) or folders[-1])
     assert documents(workers(jobs=2, ray="local").execute(plan(experiment))) == reference
     assert len(list((tmp_path / "deaths").iterdir())) == 1
     assert not list(home.iterdir()) and len(folders) == 1 and not Path(folders[0]).exists()

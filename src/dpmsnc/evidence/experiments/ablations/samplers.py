@@ -1,4 +1,4 @@
-"""A fitted model asked in other ways than it was fitted for: the model itself stays as it is."""
+"""A fitted model with another sampler, its joint samples, and what a call costs; the model itself stays as it is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHUNK = 64
 TIMES, TIMING_S = 5, 2.0
 
 
-def asked(model: NodeClassifier, progressive: float = 0.0, **sampling: Any) -> NodeClassifier:
+def with_sampler(model: NodeClassifier, progressive: float = 0.0, **sampling: Any) -> NodeClassifier:
     """The same weights with another sampler: by default a single run, without progressive rounds."""
     other = copy(model)
     other.sampling, other.progressive_ = replace(model.sampling, **sampling), progressive

@@ -9,9 +9,9 @@ from typing import Any
 
 from dpmsnc.data import Task
 from dpmsnc.evidence.experiments.ablations import over_steps, pairs, votes
-from dpmsnc.evidence.run.asking import asked, joint_samples
+from dpmsnc.evidence.experiments.ablations.samplers import joint_samples, with_sampler
+from dpmsnc.evidence.experiments.aggregate import CITATION, SEEDS
 from dpmsnc.evidence.run.experiment import Experiment, Row
-from dpmsnc.evidence.show.shown import CITATION, SEEDS
 
 STORED_AS = "one-fit"
 ROWS = {"dpm-snc": Row("dpm-snc")}
@@ -23,7 +23,7 @@ def measure(model: Any, task: Task, seed: int) -> dict[str, Any]:
     Samples are those of single runs, because progressive rounds cost as many times more as there are rounds; pairs
     are also scored with them where the fit chose them.
     """
-    samples = joint_samples(asked(model), max(votes.COUNTS), seed)
+    samples = joint_samples(with_sampler(model), max(votes.COUNTS), seed)
     found = {"single": pairs.record(samples[: pairs.NUM_SAMPLES], task)}
     if model.progressive_:
         found["fitted"] = pairs.record(joint_samples(model, pairs.NUM_SAMPLES, seed), task)
