@@ -4,7 +4,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: demo test test-slow lint bench bench-check clean
-demo: .venv/installed
+demo: .venv/package
 	$(BIN)/dpmsnc demo
 
 test: lint
@@ -25,8 +25,13 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-.venv/installed: pyproject.toml constraints.txt
+# The demo needs the package alone; tests, lint and benchmarks need the rest too.
+.venv/package: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install -q -c constraints.txt -e .
+	touch $@
+
+.venv/installed: .venv/package
 	$(BIN)/pip install -q -c constraints.txt -e ".[dev]"
 	touch $@
 

@@ -11,7 +11,8 @@ import pytest
 import dpmsnc
 from dpmsnc import Graph, NodeClassifier
 from dpmsnc.cli.fit import fit_defaults
-from dpmsnc.cli.main import COMMANDS, main, parse, parse_seeds
+from dpmsnc.cli.main import COMMANDS, main, parse
+from dpmsnc.cli.reproduce import parse_seeds
 from dpmsnc.errors import InputError
 from tiny_tables import NUM_NODES, fast, run_to_end, write_tables
 
@@ -68,12 +69,8 @@ def test_fit_prints_the_graph_and_where_the_model_is(tmp_path, capsys):
 
 
 def test_fit_writes_a_model_and_the_document_of_its_run(folder):
-    assert {p.name for p in (folder / "model").iterdir()} == {
-        "model.json",
-        "weights.safetensors",
-        "graph.npz",
-        "run.json",
-    }
+    names = {p.name.partition("-")[0] for p in (folder / "model").iterdir()}
+    assert names == {"model.json", "weights", "graph", "run.json"}
     assert [p.name for p in folder.iterdir() if p.name.startswith(".")] == []
     document = json.loads((folder / "model" / "run.json").read_text())
     assert document["config"]["hidden_channels"] == 16
@@ -253,3 +250,41 @@ def test_reproduce_and_demo_pass_their_flags_on(monkeypatch, tmp_path):
     assert run("demo", "--out", tmp_path, "--columns", 30, "--seed", 3) == 0
     expected = {"seeds": [0, 1], "results": tmp_path, "force": True, "methods": ["gcn"]}
     assert calls == [(("synthetic",), expected), ((tmp_path,), {"columns": 30, "seed": 3})]
+
+
+def test_tags_numbers_and_other_methods_from_tables(tmp_path, capsys):
+    rows = [f"n{k},{k % 2},{k % 3 // 2},{k / 10},{k}" if k % 5 else f"n{k},,,,{k}" for k in range(30)]
+    (tmp_path / "nodes.csv").write_text("id,red,blue,size,f\n" + "\n".join(rows) + "\n")
+    (tmp_path / "edges.csv").write_text("a,b\n" + "\n".join(f"n{k},n{(k + 1) % 30}" for k in range(30)) + "\n")
+    data = [
+        "--edges",
+        str(tmp_path / "edges.csv"),
+        "--nodes",
+        str(tmp_path / "nodes.csv"),
+        "--id",
+        "id",
+        "--features",
+        "f",
+    ]
+    quick = ["--training.steps", "10", "--training.evaluate-every", "5", "--hidden-channels", "8"]
+
+    def table(*words):
+        model = str(tmp_path / "model")
+        assert main(["fit", "--out", model, "--overwrite", *data, *words]) == 0
+        assert main(["predict", model, "--out", str(tmp_path / "out.csv"), "--num-samples", "4"]) == 0
+        return pd.read_csv(tmp_path / "out.csv").set_index("id")
+
+    tags = table("--kind", "tags", "--label", "red", "blue", *quick)
+    assert tags.loc["n1", ["red", "blue"]].tolist() == [1, 0] and set(tags["red"]) <= {0, 1}
+    numbers = table("--kind", "value", "--label", "size", *quick)
+    assert numbers.loc["n7", "value"] == 0.7 and numbers.loc["n7", "mean of samples"] == pytest.approx(0.7)
+    classes = table("--label", "red", "--method", "masked-labels", "--set", "training.steps=5")
+    assert classes.loc["n1", "label"] == 1
+    capsys.readouterr()
+    for words, message in [
+        (["--method", "gcn", "--label", "red", "--hidden-channels", "8"], "--hidden_channels is a flag of dpm-snc"),
+        (["--label", "red", "blue"], "--label names 2 columns"),
+        (["--label", "red", "--set", "epochs=3"], "--set is for other methods"),
+    ]:
+        assert main(["fit", "--out", str(tmp_path / "other"), *data, *words]) == 2
+        assert message in capsys.readouterr().err

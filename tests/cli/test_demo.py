@@ -9,7 +9,7 @@ from dpmsnc.config import Training
 from dpmsnc.data.grids import grid_scattered
 from dpmsnc.diffusion.objective import Estimate
 from dpmsnc.errors import InputError
-from dpmsnc.training.partial import History
+from dpmsnc.training.trainer import History
 
 SHORT = Training(steps=20, evaluate_every=10, refresh_every=10, buffer_size=5, samples_per_refresh=2)
 

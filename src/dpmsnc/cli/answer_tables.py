@@ -5,15 +5,14 @@ Nodes and classes are matched by their text, since a text file cannot tell the n
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dpmsnc.errors import InputError
+from dpmsnc.estimators.diffusion import DiffusionEstimator
+from dpmsnc.files import write_whole
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.graph.clean import check_unique, is_missing, short_list
 from dpmsnc.graph.readers import GAPS, WHOLE, column, id_column, read_table, unnamed_id
@@ -21,7 +20,7 @@ from dpmsnc.graph.readers import GAPS, WHOLE, column, id_column, read_table, unn
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpmsnc.estimators.node_classifier import NodeClassifier, Which
+    from dpmsnc.estimators.base import Estimator, Which
 
 WRITABLE = (".csv", ".tsv", ".parquet")
 Labels = dict[str, str]
@@ -77,7 +76,7 @@ def without_unknown(labels: Labels, classes: Collection[str]) -> Labels:
 
 
 def in_graph(labels: Labels, graph: Graph) -> dict[Any, Any]:
-    """The same labels with the graph's own node ids and classes, for `NodeClassifier.predict(known=...)`."""
+    """The same labels with the graph's own node ids and classes, for `predict(known=...)`."""
     ids = {str(name): name for name in graph.ids.tolist()}
     classes = {spelled(name): name for name in graph.classes}
     known = without_unknown(labels, classes)
@@ -85,30 +84,20 @@ def in_graph(labels: Labels, graph: Graph) -> dict[Any, Any]:
 
 
 def prediction_table(
-    clf: NodeClassifier, known: dict[Any, Any] | None, condition_on: Which, num_samples: int, seed: int | None
+    clf: Estimator, known: dict[Any, Any] | None, condition_on: Which, num_samples: int, seed: int | None
 ) -> pd.DataFrame:
-    """One row per node: id, label, probability of that label, entropy of the node's marginal in nats, known."""
+    """One row per node: id, what the target makes of the answer (for classes label, probability and entropy), known."""
     import pandas as pd
 
-    graph = clf.graph_
-    label = clf.predict(known, condition_on=condition_on)
-    proba = clf.predict_proba(known, num_samples=num_samples, seed=seed, condition_on=condition_on)
-    given = clf.train_.copy() if condition_on == "train" else graph.known
-    given[graph.index(known or {})] = True
-    logs = np.log(proba, out=np.zeros_like(proba), where=proba > 0)
-    return pd.DataFrame(
-        {
-            "id": graph.ids,
-            "label": label,
-            "probability": proba[np.arange(graph.num_nodes), graph.encode(label)].round(6),
-            "entropy": np.abs((proba * logs).sum(axis=1)).round(6),
-            "known": given,
-        }
-    )
+    asked = clf._asked(None, known, condition_on)
+    options: dict[str, Any] = {"num_samples": num_samples, "seed": seed} if isinstance(clf, DiffusionEstimator) else {}
+    proba = clf.predict_proba(known=known, condition_on=condition_on, **options)
+    columns = clf.target_.columns(clf._answer(asked), proba)
+    return pd.DataFrame({"id": asked.ids} | columns | {"known": asked.known})
 
 
 def sample_table(
-    clf: NodeClassifier,
+    clf: Estimator,
     known: dict[Any, Any] | None,
     condition_on: Which,
     num_samples: int,
@@ -118,7 +107,8 @@ def sample_table(
     """One row per node, one column per joint labelling."""
     import pandas as pd
 
-    samples = clf.sample(num_samples, known, temperature=temperature, seed=seed, condition_on=condition_on)
+    options: dict[str, Any] = {"temperature": temperature} if isinstance(clf, DiffusionEstimator) else {}
+    samples = clf.sample(num_samples, known=known, seed=seed, condition_on=condition_on, **options)
     columns = {f"sample_{k}": sample for k, sample in enumerate(samples)}
     return pd.DataFrame({"id": clf.graph_.ids} | columns)
 
@@ -134,16 +124,7 @@ def write_table(table: pd.DataFrame, path: Path | None) -> None:
     if path is None:
         table.to_csv(sys.stdout, index=False)
         return
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix == ".parquet":
-            table.to_parquet(scratch, index=False)
-        else:
-            table.to_csv(scratch, index=False, sep="\t" if path.suffix == ".tsv" else ",")
-        scratch.replace(path)
-    except (PermissionError, FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-        raise InputError(f"cannot write {path} ({error}); name a file in a folder that you may write to") from error
-    finally:
-        if scratch.parent.is_dir():
-            scratch.unlink(missing_ok=True)
+    if path.suffix == ".parquet":
+        write_whole(path, table.to_parquet(index=False))
+    else:
+        write_whole(path, table.to_csv(index=False, sep="\t" if path.suffix == ".tsv" else ","))

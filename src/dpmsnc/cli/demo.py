@@ -25,11 +25,12 @@ from dpmsnc.data.grids import grid_positions, grid_scattered
 from dpmsnc.data.task import Task
 from dpmsnc.diffusion.objective import Estimate
 from dpmsnc.estimators.node_classifier import NodeClassifier
+from dpmsnc.files import make_folder, write_whole
 from dpmsnc.graph import UNKNOWN
 from dpmsnc.metrics import accuracy, subgraph_accuracy
 from dpmsnc.plots import figures
 from dpmsnc.plots.figures import Labelling
-from dpmsnc.plots.html import Page, Picture, make_folder, text_table, write_whole
+from dpmsnc.plots.html import Page, Picture, text_table
 from dpmsnc.training.trainer import History, Trainer
 
 TRAINING = Training(steps=600)
@@ -111,7 +112,7 @@ def solve(name: str, model: Any, task: Task) -> Result:
             raise KeyboardInterrupt
         labels, history = model.predict(condition_on="train", callback=trace), model.history_
     else:
-        labels = model.fit(task.graph, validation=task.validation).predict()
+        labels = model.fit(task.graph, validation=task.validation).predict(condition_on="train")
     # what a user gets: where a label is known, no method is asked
     labels = np.where(task.train, task.truth, task.graph.encode(labels))
     seconds = time.process_time() - started

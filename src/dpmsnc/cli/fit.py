@@ -18,20 +18,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from dpmsnc.errors import InputError
+from dpmsnc.estimators.diffusion import DiffusionEstimator
 from dpmsnc.estimators.node_classifier import NodeClassifier
 from dpmsnc.presets import preset
 
 if TYPE_CHECKING:
-    from dpmsnc.evidence.run.store import Cost
+    from dpmsnc.estimators.base import Estimator
+    from dpmsnc.evidence.run.document import Cost
     from dpmsnc.graph import Graph
 
-InitialiserName = Literal["gnn", "pta", "grand", "g3nn", "gmnn", "gcn", "gat", "sage", "stack", "lp", "uniform"]
 SettingName = Literal["synthetic", "homophilic", "heterophilic", "inductive", "reasoning"]
 
 
 def model_flags() -> type[Any]:
     """A dataclass with the arguments of `NodeClassifier` as fields."""
-    hints = typing.get_type_hints(NodeClassifier.__init__) | {"initialiser": InitialiserName}
+    hints = typing.get_type_hints(NodeClassifier.__init__) | {"initialiser": str, "backbone": str}
     arguments = inspect.signature(NodeClassifier).parameters.values()
     fields = [(a.name, hints[a.name], a.default) for a in arguments]
     return make_dataclass("ModelFlags", fields, namespace={"__doc__": NodeClassifier.__doc__, "__module__": __name__})
@@ -52,23 +53,31 @@ class GraphFlags:
     """An .npz file instead of the tables."""
     id: str | None = None
     """Column of the node table with the node ids; by default the first."""
-    label: str | None = None
-    """Column of the node table with the labels."""
+    label: tuple[str, ...] | None = None
+    """Column of the node table with the labels; with --kind tags, the columns of 0 and 1, one per tag."""
     source: str | None = None
     """Column of the edge table; by default the first."""
     target: str | None = None
     """Column of the edge table; by default the second."""
     features: tuple[str, ...] | None = None
     """Numeric columns of the node table; by default all that are left over."""
+    kind: str = "class"
+    """What a label of the node table is: one class, several tags, or a real value."""
 
     def read(self) -> Graph:
         from dpmsnc.graph import Graph
 
         if (self.edges is None) == (self.graph is None):
             raise InputError("give the graph either as --edges (and --nodes) or as --graph")
+        columns = {name: getattr(self, name) for name in ("id", "label", "source", "target", "features", "kind")}
         if self.graph is not None:
+            if given := [name for name, value in columns.items() if value != getattr(GraphFlags, name)]:
+                raise InputError(f"--{given[0]} is for tables; an .npz file says itself what it holds")
             return Graph.from_npz(self.graph)
-        columns = {name: getattr(self, name) for name in ("id", "label", "source", "target", "features")}
+        if self.kind != "tags" and self.label is not None:
+            if len(self.label) != 1:
+                raise InputError(f"--label names {len(self.label)} columns; only --kind tags has several")
+            columns["label"] = self.label[0]
         return Graph.from_tables(self.edges, self.nodes, **columns)
 
 
@@ -91,79 +100,98 @@ class Fit:
     """Which of the paper's settings."""
     config: Path | None = None
     """Other defaults for the options below: those of a configuration file that `tune` wrote."""
+    method: str = "dpm-snc"
+    """The method, for example dpm-snc, masked-labels, gcn or lp; the options below are those of dpm-snc."""
+    set: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """A setting of another method than dpm-snc, as name=value."""
     model: Annotated[Any, tyro.conf.arg(name="", constructor=ModelFlags)] = field(default_factory=ModelFlags)
 
     def run(self) -> int:
         from dpmsnc.estimators.model_folder import CHECKPOINT, check_free, claimed, is_finished, save_model
-        from dpmsnc.graph.readers import storable_names
+        from dpmsnc.graph.npz import storable_names
 
-        clf = self.classifier()
+        estimator = self.estimator()
         check_free(self.out, self.resume, self.overwrite)
         graph = self.data.read()
         storable_names(graph)  # complains now rather than when training is over
-        if self.resume and is_finished(self.out, clf, graph, self.validation):
+        if self.resume and is_finished(self.out, estimator, graph, self.validation):
             print(f"{self.out} holds the finished model; nothing to resume")
             return 0
-        print(graph.summary(clf.hidden_channels, clf.num_layers, clf.training.time_draws), flush=True)
+        print(graph.summary(), flush=True)
         with claimed(self.out):
             if not self.resume:
                 (self.out / CHECKPOINT).unlink(missing_ok=True)
-            cost = self._train(clf, graph)
-            save_model(clf, self.out, self._document(clf, cost))
-        return self._report(clf, cost)
+            cost = self._train(estimator, graph)
+            save_model(estimator, self.out, self._document(estimator, cost))
+        return self._report(estimator, cost)
 
-    def _train(self, clf: NodeClassifier, graph: Graph) -> Cost:
-        from tqdm import tqdm
-
+    def _train(self, estimator: Estimator, graph: Graph) -> Cost:
         from dpmsnc.estimators.model_folder import CHECKPOINT
-        from dpmsnc.evidence.run.store import Cost
+        from dpmsnc.evidence.run.document import Cost
 
-        # silent where nobody watches (disable=None) and on work that ends at once
-        with Cost() as cost, tqdm(total=clf.training.steps, unit="step", delay=2, disable=None, leave=False) as bar:
-
-            def progress(running: Any) -> None:
-                bar.update(running.step - bar.n)
-                if running.history.validation_score:
-                    bar.set_postfix(validation=f"{running.history.validation_score[-1]:.3f}", refresh=False)
-
-            checkpoint = self.out / CHECKPOINT
-            clf.fit(graph, self.validation, checkpoint=checkpoint, resume=self.resume, progress=progress)
+        options: dict[str, Any] = {}
+        if isinstance(estimator, DiffusionEstimator):
+            options = {"checkpoint": self.out / CHECKPOINT, "resume": self.resume}
+        with Cost() as cost:
+            try:
+                estimator.fit(graph, self.validation, **options)
+            except KeyboardInterrupt:
+                if not getattr(estimator, "interrupted_", False):  # there is nothing to keep
+                    raise
         return cost
 
-    def _document(self, clf: NodeClassifier, cost: Cost) -> dict[str, Any]:
-        from dpmsnc.evidence.run.store import run_document
+    def _document(self, estimator: Estimator, cost: Cost) -> dict[str, Any]:
+        from dpmsnc.evidence.run.document import run_document
+        from dpmsnc.evidence.run.store import Key
 
-        history = clf.history_
-        last = {"step": history.step[-1], "validation_accuracy": history.validation_score[-1]} if history.step else {}
-        selected = {"step": clf.best_step_, "validation_accuracy": clf.best_score_} if history.step else {}
-        return run_document(
-            experiment="fit",
-            dataset=(self.data.edges or self.data.graph or Path("graph")).stem,
-            method="dpm-snc",
-            model=clf,
-            seed=clf.seed,
-            cost=cost,
-            metrics={"selected": selected, "last": last},
-        )
+        metrics: dict[str, Any] = {}
+        history = getattr(estimator, "history_", None)
+        if isinstance(estimator, DiffusionEstimator) and history and history.step:
+            metrics["selected"] = {"step": estimator.best_step_, "validation_score": estimator.best_score_}
+            metrics["last"] = {"step": history.step[-1], "validation_score": history.validation_score[-1]}
+        dataset = (self.data.edges or self.data.graph or Path("graph")).stem
+        key = Key("fit", dataset, self.method, estimator.configuration(), estimator.seed)
+        return run_document(key, estimator, cost, metrics)
+
+    def estimator(self) -> Estimator:
+        """As the flags say."""
+        if self.method == "dpm-snc":
+            if self.set:
+                raise InputError("dpm-snc has a flag for every setting; --set is for other methods")
+            return self.classifier()
+        from dpmsnc.baselines import METHODS
+        from dpmsnc.cli.reproduce import parse_settings
+        from dpmsnc.evidence.run.estimators import with_settings
+
+        default = vars(ModelFlags(seed=self.model.seed))
+        if changed := [name for name, value in vars(self.model).items() if value != default[name]]:
+            raise InputError(f"--{changed[0]} is a flag of dpm-snc; {self.method} takes --set name=value")
+        return with_settings(METHODS.find(self.method).build(self.model.seed), parse_settings(self.set, "--set"))
 
     def classifier(self) -> NodeClassifier:
         """As the flags say; an initialiser that is the configuration's also has the settings that it has there."""
         model = dict(vars(self.model))
-        match configured_model(self.config).get("initialiser"):
-            case [name, _] as initialiser if name == model["initialiser"]:
-                model["initialiser"] = initialiser
-        return NodeClassifier(**model)
+        configured = configured_model(self.config)
+        for name in ("initialiser", "backbone"):
+            match configured.get(name):
+                case [word, _] as whole if word == model[name]:
+                    model[name] = whole
+        return NodeClassifier(**model | {"verbose": True})
 
-    def _report(self, clf: NodeClassifier, cost: Cost) -> int:
-        steps, spent = clf.history_.step, f"{cost.wall_s:.1f} s"
-        accuracy = f"validation accuracy {clf.best_score_:.4f} at step {clf.best_step_}"
+    def _report(self, estimator: Estimator, cost: Cost) -> int:
+        spent = f"{cost.wall_s:.1f} s"
+        if not isinstance(estimator, DiffusionEstimator):
+            print(f"{self.method} fitted in {spent}; model in {self.out}")
+            return 0
+        steps = estimator.history_.step
+        score = f"validation {estimator.target_.metric} {estimator.best_score_:.4f} at step {estimator.best_step_}"
         if self.validation is None:
-            accuracy = "no validation"
-        if clf.interrupted_:
-            state = f"the best weights so far ({accuracy})" if steps else "its weights, not evaluated yet"
+            score = "no validation"
+        if estimator.interrupted_:
+            state = f"the best weights so far ({score})" if steps else "its weights, not evaluated yet"
             print(f"interrupted after {spent}; {self.out} holds {state}; go on with --resume", file=sys.stderr)
             return 130
-        print(f"{accuracy}, {steps[-1]} steps in {spent}; model in {self.out}")
+        print(f"{score}, {steps[-1]} steps in {spent}; model in {self.out}")
         return 0
 
 
@@ -188,9 +216,12 @@ def fit_defaults(arguments: Sequence[str]) -> Fit:
 
 def configured_model(path: Path | None) -> dict[str, Any]:
     """Arguments of the classifier from a configuration file."""
-    from dpmsnc.evidence.search.config_files import overridden, read_config
-
     if path is None:
         return {}
+    from dpmsnc.evidence.run.estimators import with_settings
+    from dpmsnc.evidence.search.config_files import read_config
+
     config = read_config(path, method="dpm-snc")
-    return vars(overridden(NodeClassifier(), {"backbone": config.backbone, **config.settings}))
+    return dict(
+        with_settings(NodeClassifier(), {"backbone": config.backbone, **config.settings}).get_params(deep=False)
+    )

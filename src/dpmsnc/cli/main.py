@@ -17,10 +17,13 @@ import tyro
 
 from dpmsnc import __version__
 from dpmsnc.cli.fit import Fit, fit_defaults
+from dpmsnc.cli.reproduce import Reproduce
 from dpmsnc.cli.table import Report, Table
-from dpmsnc.cli.tune import Tune, parse_settings
+from dpmsnc.cli.tune import Tune
 from dpmsnc.errors import InputError
-from dpmsnc.estimators.node_classifier import NodeClassifier, Which
+from dpmsnc.estimators.base import Estimator, Which
+from dpmsnc.nn.process import keep_freed_memory
+from dpmsnc.registry import load_plugins
 
 
 class Command(Protocol):
@@ -45,14 +48,14 @@ class AnswerFlags:
     seed: int | None = None
     """Seed of the samples; by default the model's."""
 
-    def load(self, num_samples: int) -> tuple[NodeClassifier, dict[Any, Any] | None]:
+    def load(self, num_samples: int) -> tuple[Estimator, dict[Any, Any] | None]:
         """The model, and the labels of --known."""
         from dpmsnc.cli.answer_tables import check_writable_as_table, in_graph, read_labels
 
         if num_samples < 1:
             raise InputError(f"--num-samples is {num_samples}; draw at least 1")
         check_writable_as_table(self.out)
-        clf = NodeClassifier.load(self.model)
+        clf = Estimator.load(self.model)
         if self.known is None:
             return clf, None
         return clf, in_graph(read_labels(self.known, "known", self.id, self.label), clf.graph_)
@@ -129,9 +132,9 @@ class Evaluate:
         from dpmsnc.graph import Graph
 
         if self.model is not None:
-            clf = NodeClassifier.load(self.model)
+            clf = Estimator.load(self.model)
             known = in_graph(comparison.predictions.given(), clf.graph_)
-            labels = clf.predict(known, condition_on="train", clamp_known=False)
+            labels = clf.predict(known=known, condition_on="train", clamp_known=False)
             own = {str(name): spelled(label) for name, label in zip(clf.graph_.ids.tolist(), labels)}
             return {
                 "subgraph_accuracy": comparison.subgraph_accuracy(clf.graph_, own),
@@ -163,56 +166,6 @@ class Demo:
         return 0
 
 
-@dataclass(frozen=True)
-class Reproduce:
-    """Run what is missing of a table of the paper, and print it; the same command goes on after an interrupt."""
-
-    name: tyro.conf.Positional[str]
-    """The experiment, for example synthetic."""
-    seeds: str | None = None
-    """Seeds, for example 0-4 or 0,2,7; by default the experiment's."""
-    methods: tuple[str, ...] | None = None
-    """Methods; by default all of the experiment."""
-    datasets: tuple[str, ...] | None = None
-    """Data sets; by default all of the experiment."""
-    results: Path = Path("results")
-    """Folder of stored runs; a stored run is not run again."""
-    force: bool = False
-    """Run again what is stored."""
-    jobs: int | None = None
-    """Runs at a time, each in a worker process; by default one after the other in this process."""
-    ray: tuple[str, ...] | None = None
-    """Run on the Ray cluster at this address; without an address, on one that lives as long as the command."""
-    configs: Path | None = None
-    """Folder of configurations that `tune` wrote; a row is run with the one that it finds there for a data set."""
-    fix: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """A setting that all rows asked for have in place of their own, as name=value: to try something else. It is
-    stored beside the runs of the table; `table --further` and `table --below` show it."""
-
-    def run(self) -> int:
-        from dpmsnc.evidence.run.runner import reproduce
-
-        flags: dict[str, Any] = {
-            "seeds": None if self.seeds is None else parse_seeds(self.seeds),
-            "methods": self.methods,
-            "datasets": self.datasets,
-            "results": self.results,
-            "force": self.force,
-            "jobs": self.jobs,
-            "ray": self._ray_address(),
-            "configs": self.configs,
-            "fix": parse_settings(self.fix) or None,
-        }
-        flags = {name: list(value) if isinstance(value, tuple) else value for name, value in flags.items()}
-        failed = reproduce(self.name, **{name: value for name, value in flags.items() if value is not None})
-        return 1 if failed else 0
-
-    def _ray_address(self) -> str | None:
-        if self.ray is not None and len(self.ray) > 1:
-            raise InputError(f"--ray takes one address; there are {len(self.ray)}: {' '.join(self.ray)}")
-        return None if self.ray is None else next(iter(self.ray), "local")
-
-
 COMMANDS: dict[str, Callable[..., Any]] = {
     "demo": Demo,
     "fit": Fit,
@@ -224,22 +177,6 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "report": Report,
     "tune": Tune,
 }
-
-
-def parse_seeds(text: str, flag: str = "--seeds") -> list[int]:
-    """Seeds written as numbers and ranges.
-
-    Example:
-        >>> parse_seeds("0-2,7")
-        [0, 1, 2, 7]
-    """
-    try:
-        ends = [[int(end) for end in part.split("-", 1)] for part in text.split(",")]
-    except ValueError:
-        ends = [[]]
-    if not all(pair and pair[0] <= pair[-1] for pair in ends):
-        raise InputError(f"{flag} {text} is not a list of numbers; write for example 0-4 or 0,2,7")
-    return [seed for pair in ends for seed in range(pair[0], pair[-1] + 1)]
 
 
 def parse(arguments: Sequence[str]) -> Command:
@@ -261,7 +198,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"dpmsnc {__version__}")
         return 0
     try:
-        return parse(arguments).run()
+        load_plugins()
+        with keep_freed_memory():
+            return parse(arguments).run()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

@@ -22,35 +22,27 @@ class Table:
     """Folder of stored runs."""
     configs: Path | None = None
     """Folder of configurations, if `reproduce` was given one."""
-    further: bool = False
-    """Instead of the table, runs with settings that are not in it: what else was tried."""
-    below: bool = False
-    """Instead of the table, its rows that stay below the paper's, each with what else was tried there."""
+    tried: bool = False
+    """Instead of the table, what else was tried: stored runs with settings that are not in it, each beside the row that
+    it is most like, and the rows that stay below the paper's."""
 
     def run(self) -> int:
         from dpmsnc.errors import InputError
         from dpmsnc.evidence.experiments import datasets
         from dpmsnc.evidence.experiments.registry import find
         from dpmsnc.evidence.search.config_files import require_configuration
-        from dpmsnc.evidence.show import below, further
-        from dpmsnc.evidence.show.stored import Stored
+        from dpmsnc.evidence.show import tried
+        from dpmsnc.evidence.show.stored_runs import StoredRuns
 
-        if self.further and self.below:
-            raise InputError("--further and --below are two tables; ask for one of them")
         if self.name == "datasets":
-            if self.further or self.below:
-                raise InputError("data sets have no runs; --further and --below go with an experiment")
+            if self.tried:
+                raise InputError("data sets have no runs; --tried goes with an experiment")
             table = datasets.table()
         else:
-            stored = Stored.of(find(self.name), self.results, self.configs)
+            stored = StoredRuns.of(find(self.name), self.results, self.configs)
             if self.configs is not None:
                 require_configuration([stored.experiment], self.configs)
-            if self.further:
-                table = further.table(stored)
-            elif self.below:
-                table = below.table(stored)
-            else:
-                table = stored.table()
+            table = tried.table(stored) if self.tried else stored.table()
         print(table.show(self.format))
         if self.format == "json":
             # records have no place for what is missing or old

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import tyro
 
-from dpmsnc.cli.fit import InitialiserName
-from dpmsnc.config import BackboneName
+from dpmsnc.cli.reproduce import parse_seeds, parse_settings
 from dpmsnc.errors import InputError
 
 
@@ -23,9 +19,9 @@ class Tune:
     """The method, for example dpm-snc or gcn."""
     dataset: str
     """The data set, for example cora."""
-    backbone: BackboneName | None = None
-    """The graph network, where the method has one; by default the method's own."""
-    initialiser: InitialiserName | None = None
+    backbone: str | None = None
+    """The graph network, where the method has one, such as gat or gcnii(time=False); by default the method's own."""
+    initialiser: str | None = None
     """Who fills the first buffer of dpm-snc and masked-labels in all trials, with what its own search found on the data
     set; by default the method's own initialiser."""
     members: tuple[str, ...] = ()
@@ -49,10 +45,9 @@ class Tune:
     """Folder for the configuration file."""
 
     def run(self) -> int:
-        from dpmsnc.cli.main import parse_seeds
-        from dpmsnc.evidence.search.previous import earlier_settings, searched_initialiser
         from dpmsnc.evidence.search.search import Search
         from dpmsnc.evidence.search.study import tune
+        from dpmsnc.evidence.search.warm_start import earlier_settings, searched_initialiser
 
         seeds = tuple(dict.fromkeys(parse_seeds(self.seeds)))
         further = [] if self.final_seeds is None else parse_seeds(self.final_seeds, "--final-seeds")
@@ -76,31 +71,3 @@ class Tune:
         )
         tune(search, self.trials, self.results, self.out)
         return 0
-
-
-def parse_settings(words: Sequence[str]) -> dict[str, Any]:
-    """Settings in groups, from name=value each; a value that is no JSON is a string.
-
-    Example:
-        >>> parse_settings(["scaling=binary", "training.decay=false"])
-        {'scaling': 'binary', 'training': {'decay': False}}
-    """
-    from dpmsnc.evidence.search.config_files import nested
-
-    found = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not name or not equals:
-            raise InputError(f"--fix takes name=value, for example scaling=binary, not {word!r}")
-        if name in found:
-            raise InputError(f"--fix says twice what {name} is")
-        try:
-            found[name] = json.loads(value)
-        except json.JSONDecodeError:
-            found[name] = value
-        if isinstance(found[name], dict):
-            raise InputError(f"--fix takes one setting at a time, for example {name}.steps=100, not a group")
-    try:
-        return nested(found)
-    except TypeError as error:
-        raise InputError(f"--fix contradicts itself: {error}") from error
