@@ -76,7 +76,7 @@ class Sampling:
     progressive: float | Literal["auto"] = "auto"
     """Progressive conditioning: after each run, this share of the nodes that are still unknown, the most confident
     ones, is adopted as known. 0 means a single run; "auto" tries 0 and .1 during `fit`, and adopts where that gains
-    a point of validation accuracy or more."""
+    a point of the validation score or more."""
     guidance: Guidance = field(default_factory=Guidance)
 
     def __post_init__(self) -> None:
@@ -130,7 +130,7 @@ class Training:
     """Weights of the loss over time: 1 as in the paper, or those of the exact bound."""
     evaluate_every: int = 100
     patience: int = 10
-    """Stop after so many evaluations without a better validation accuracy."""
+    """Stop after so many evaluations without a better validation score."""
     class_shares: ClassShares = "auto"
     """In validation accuracy, classes count as they are among validation nodes, or by the shares that the initialiser
     gives them among unlabelled nodes ("estimated", where every class has a validation node); "auto" is the latter where

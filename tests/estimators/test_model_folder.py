@@ -1,5 +1,6 @@
 """Model folders: what is loaded is what was saved, a kill loses nothing, and foreign files stay where they are."""
 
+import copy
 import json
 import os
 import shutil
@@ -291,3 +292,11 @@ def test_graphs_that_cannot_be_stored_leave_the_old_model(fitted, model):
     with pytest.raises(InputError, match="node ids must be"):
         broken.save(model)
     assert same(NodeClassifier.load(model), fitted)
+
+
+def test_a_model_whose_settings_were_changed_does_not_replace_a_good_one(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    changed = copy.deepcopy(fitted).set_params(num_layers=3)
+    with pytest.raises(InputError, match="changed after the fit"):
+        changed.save(tmp_path / "model")
+    np.testing.assert_array_equal(NodeClassifier.load(tmp_path / "model").predict(), fitted.predict())

@@ -267,7 +267,14 @@ class DiffusionEstimator(Estimator):
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """What `save` keeps beside settings and graph: tensors, and values that JSON can hold."""
-        tensors = {f"denoiser/{name}": value for name, value in self.denoiser_.state_dict().items()}
+        import torch
+
+        weights = self.denoiser_.state_dict()
+        with torch.device("meta"):
+            expected = self._denoiser().state_dict()
+        if [(n, v.shape) for n, v in weights.items()] != [(n, v.shape) for n, v in expected.items()]:
+            raise InputError("settings of the network were changed after the fit; set them back, or fit again")
+        tensors = {f"denoiser/{name}": value for name, value in weights.items()}
         tensors |= {"train": self._tensor(self.train_), "validation": self._tensor(self.validation_)}
         features, scaling = self.features_.state()
         tensors |= {f"features/{name}": self._tensor(value) for name, value in scaling.items()}
