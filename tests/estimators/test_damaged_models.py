@@ -11,30 +11,11 @@ import torch
 
 from dpmsnc import Graph, InputError, NodeClassifier
 from dpmsnc.cli.main import main
-from dpmsnc.data.grids import grid_scattered
 from dpmsnc.errors import ModelFileError
 from dpmsnc.estimators.model_folder import read_description
 from dpmsnc.files import LARGEST_JSON, pack_arrays
 from dpmsnc.training.checkpoint import load_state, pack_state
-from saved_models import TASK, describe, forge, part, quick, same
-
-
-@pytest.fixture(scope="module")
-def fitted():
-    return quick().fit(TASK.graph, validation=TASK.validation)
-
-
-@pytest.fixture(scope="module")
-def other():
-    """A model with the same sizes throughout."""
-    task = grid_scattered(columns=20, seed=1)
-    return quick(seed=1).fit(task.graph, validation=task.validation)
-
-
-@pytest.fixture
-def model(fitted, tmp_path):
-    fitted.save(tmp_path / "model")
-    return tmp_path / "model"
+from saved_models import TASK, describe, forge, part, same
 
 
 def test_every_flipped_byte_is_noticed(model):

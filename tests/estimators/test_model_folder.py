@@ -19,29 +19,10 @@ from dpmsnc import InputError, NodeClassifier, Training
 from dpmsnc.baselines import LabelPropagation, MaskedLabels
 from dpmsnc.baselines.initialiser import make_initialiser
 from dpmsnc.cli.main import main
-from dpmsnc.data.grids import grid_scattered
 from dpmsnc.errors import ModelFileError
 from dpmsnc.estimators import model_folder
 from dpmsnc.estimators.model_folder import CHECKPOINT, write_model
 from saved_models import QUICK, TASK, describe, names, part, quick, same
-
-
-@pytest.fixture(scope="module")
-def fitted():
-    return quick().fit(TASK.graph, validation=TASK.validation)
-
-
-@pytest.fixture(scope="module")
-def other():
-    """A model with the same sizes throughout."""
-    task = grid_scattered(columns=20, seed=1)
-    return quick(seed=1).fit(task.graph, validation=task.validation)
-
-
-@pytest.fixture
-def model(fitted, tmp_path):
-    fitted.save(tmp_path / "model")
-    return tmp_path / "model"
 
 
 def test_saved_and_loaded_gives_identical_samples(fitted, model):

@@ -143,13 +143,15 @@ class Target(ABC):
     def marginals(self, samples: NDArray[Any]) -> NDArray[np.float64]:
         """Mean-field probabilities (rows, channels) from joint samples (samples, rows, ...) of labels."""
 
-    @abstractmethod
     def certain(self, labels: NDArray[Any]) -> NDArray[np.float64]:
         """What `marginals` would be of labels (rows, ...) that are sure."""
+        import torch
 
-    @abstractmethod
+        return self.field(torch.from_numpy(labels)).double().numpy()
+
     def mean_field(self, marginals: NDArray[np.float64]) -> NDArray[np.float32]:
         """Marginals as a field, which an initialiser's answer becomes."""
+        return marginals.astype(np.float32)
 
     @abstractmethod
     def ignorance(self, num_rows: int) -> NDArray[np.float64]:

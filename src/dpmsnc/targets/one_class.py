@@ -134,14 +134,6 @@ class OneClass(Target):
         counts = np.stack([(samples == c).sum(axis=0) for c in range(self.channels)], axis=1) + 0.5
         return counts / counts.sum(axis=1, keepdims=True)
 
-    def certain(self, labels: NDArray[Any]) -> NDArray[np.float64]:
-        import torch
-
-        return self.field(torch.from_numpy(labels)).double().numpy()
-
-    def mean_field(self, marginals: NDArray[np.float64]) -> NDArray[np.float32]:
-        return marginals.astype(np.float32)
-
     def ignorance(self, num_rows: int) -> NDArray[np.float64]:
         return np.full((num_rows, self.channels), 1 / self.channels)
 

@@ -148,14 +148,6 @@ class Tags(Target):
     def marginals(self, samples: NDArray[Any]) -> NDArray[np.float64]:
         return (samples.sum(axis=0) + 0.5) / (len(samples) + 1)
 
-    def certain(self, labels: NDArray[Any]) -> NDArray[np.float64]:
-        import torch
-
-        return self.field(torch.from_numpy(labels)).double().numpy()
-
-    def mean_field(self, marginals: NDArray[np.float64]) -> NDArray[np.float32]:
-        return marginals.astype(np.float32)
-
     def ignorance(self, num_rows: int) -> NDArray[np.float64]:
         return np.full((num_rows, self.channels), 0.5)
 
