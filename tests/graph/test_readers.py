@@ -398,3 +398,13 @@ def test_npz_whose_parts_do_not_fit_together_is_refused(tmp_path, change):
     np.savez(path, **parts)
     with pytest.raises(InputError, match=r"graph\.npz"):
         Graph.from_npz(path)
+
+
+def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):
+    def missing(*arguments, **options):
+        raise ImportError("no engine")
+
+    monkeypatch.setattr(pd, "read_parquet", missing)
+    (tmp_path / "edges.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match=r'pip install "dpmsnc\[parquet\]"'):
+        Graph.from_tables(tmp_path / "edges.parquet")

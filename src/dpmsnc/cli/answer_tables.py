@@ -125,6 +125,9 @@ def write_table(table: pd.DataFrame, path: Path | None) -> None:
         table.to_csv(sys.stdout, index=False)
         return
     if path.suffix == ".parquet":
-        write_whole(path, table.to_parquet(index=False))
+        try:
+            write_whole(path, table.to_parquet(index=False))
+        except ImportError as error:
+            raise InputError('Parquet files need pyarrow: pip install "dpmsnc[parquet]"') from error
     else:
         write_whole(path, table.to_csv(index=False, sep="\t" if path.suffix == ".tsv" else ","))

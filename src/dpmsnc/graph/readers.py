@@ -119,6 +119,8 @@ def read_table(table: Any, kind: str, text_columns: tuple[str | None, ...], num_
         if name.endswith((".csv", ".tsv")):
             return _text_table(path, "\t" if name.endswith(".tsv") else ",", text_columns, num_first)
         frame = pd.read_parquet(path)
+    except ImportError as error:
+        raise InputError('Parquet files need pyarrow: pip install "dpmsnc[parquet]"') from error
     except (ValueError, OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read the {kind} table {path}: {error}; check that the file is whole") from error
     return frame.reset_index() if frame.index.name is not None else frame
