@@ -55,4 +55,4 @@ def test_freed_memory_is_kept_inside_the_block_and_given_back_after_it():
 
 def test_a_graph_as_a_network_sees_it_leaves_the_allocator_alone(monkeypatch):
     monkeypatch.setattr("dpmsnc.nn.process._glibc", lambda name: pytest.fail(f"{name} was called"))
-    GraphTensors.of(random_graph()).operator("gcn")
+    assert GraphTensors.of(random_graph()).operator("gcn").shape == (20, 20)

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
-from tqdm import tqdm
 
 from dpmsnc.baselines import GNN, MaskedLabels
 from dpmsnc.config import Training
@@ -31,7 +30,7 @@ from dpmsnc.metrics import accuracy, subgraph_accuracy
 from dpmsnc.plots import figures
 from dpmsnc.plots.figures import Labelling
 from dpmsnc.plots.html import Page, Picture, text_table
-from dpmsnc.training.trainer import History, Trainer
+from dpmsnc.training.trainer import History
 
 TRAINING = Training(steps=600)
 """Shorter than the default: this grid is solved within a few hundred steps."""
@@ -93,8 +92,8 @@ def run(out: Path = Path("runs/demo"), columns: int = 1000, seed: int = 0, train
     make_folder(out)
     print(f"A cyclic grid of 2 x {columns} nodes without features, of which {task.test.sum()} are test nodes")
     gcn = solve("GCN", GNN("gcn", hidden_channels=16, num_layers=1, seed=seed), task)
-    masked = solve("masked-labels", MaskedLabels(seed=seed, training=training), task)
-    dpm = solve("DPM-SNC", NodeClassifier(seed=seed, training=training), task)
+    masked = solve("masked-labels", MaskedLabels(seed=seed, training=training, verbose=True), task)
+    dpm = solve("DPM-SNC", NodeClassifier(seed=seed, training=training, verbose=True), task)
     results = [gcn, masked, dpm]
     print("\n" + text_table(HEADER, [result.row for result in results]) + "\n")
     write_whole(out / "grid.svg", figures.svg(figures.grids(panels(task, results))))
@@ -104,15 +103,11 @@ def run(out: Path = Path("runs/demo"), columns: int = 1000, seed: int = 0, train
 
 def solve(name: str, model: Any, task: Task) -> Result:
     """Fit on training labels, choose by validation labels, predict from training labels, score on test nodes."""
-    started, trace, history = time.process_time(), Trace(task), History()
-    if isinstance(model, NodeClassifier):
-        with tqdm(total=model.training.steps, desc=name, leave=False, disable=None) as bar:
-            model.fit(task.graph, validation=task.validation, progress=lambda training: show(bar, training))
-        if model.interrupted_:
-            raise KeyboardInterrupt
-        labels, history = model.predict(condition_on="train", callback=trace), model.history_
-    else:
-        labels = model.fit(task.graph, validation=task.validation).predict(condition_on="train")
+    started, trace = time.process_time(), Trace(task)
+    model.fit(task.graph, validation=task.validation)
+    history = getattr(model, "history_", History())
+    watched = {"callback": trace} if history.step else {}
+    labels = model.predict(condition_on="train", **watched)
     # what a user gets: where a label is known, no method is asked
     labels = np.where(task.train, task.truth, task.graph.encode(labels))
     seconds = time.process_time() - started
@@ -127,13 +122,6 @@ def solve(name: str, model: Any, task: Task) -> Result:
     )
     print(f"{name}: {result.accuracy:.1%} after {seconds:.1f} CPU seconds")
     return result
-
-
-def show(bar: Any, training: Trainer) -> None:
-    """One more step of the progress bar; early stopping ends it before it is full."""
-    bar.update()
-    if training.history.validation_score:
-        bar.set_postfix_str(f"validation {training.history.validation_score[-1]:.1%}", refresh=False)
 
 
 def panels(task: Task, results: list[Result]) -> dict[str, Labelling]:
