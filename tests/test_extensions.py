@@ -15,6 +15,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+pytestmark = pytest.mark.slow  # a dozen processes that import torch
+
 TOYS = '''
 from dataclasses import dataclass
 from typing import ClassVar

@@ -65,7 +65,7 @@ def make_initialiser(classifier: Any) -> Any:
     initialiser = classifier.initialiser
     if hasattr(initialiser, "fit") and hasattr(initialiser, "predict_proba") and not isinstance(initialiser, type):
         return initialiser
-    if isinstance(initialiser, str) and not isinstance(classifier.target_, OneClass):
+    if isinstance(initialiser, str) and not isinstance(getattr(classifier, "target_", OneClass()), OneClass):
         return Uniform()  # the methods by name predict classes
     name, settings = (initialiser, {}) if isinstance(initialiser, str) else _named(initialiser)
     if name not in INITIALISERS and name not in METHODS:
