@@ -319,3 +319,11 @@ def test_numbers_are_scaled_by_training_labels_alone_and_keep_their_unit():
 def test_known_labels_of_a_wrong_kind_are_refused(fitted, wrong):
     with pytest.raises(InputError, match="known"):
         fitted.predict(known=wrong)
+
+
+@pytest.mark.parametrize("backbone", ["gcn(norm='batch', residual=True, input_layer=True)", ("gat", {"norm": "layer"})])
+def test_running_statistics_and_options_of_a_backbone_are_kept(backbone, tmp_path):
+    clf = quick(backbone=backbone, num_layers=2).fit(TASK.graph, validation=TASK.validation)
+    clf.save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.sample(2, seed=1), clf.sample(2, seed=1))
