@@ -13,22 +13,11 @@ from dpmsnc.baselines import lp  # noqa: F401 (registers its method)
 from dpmsnc.baselines.base import Baseline
 from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.stack import MEMBERS, Stack
+from dpmsnc.baselines.uniform import Uniform
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.base import METHODS, Estimator
 from dpmsnc.graph import Graph
 from dpmsnc.targets import OneClass
-
-
-class Uniform(Baseline):
-    """Knows nothing, of whatever a label is: every class is as likely as any other."""
-
-    any_target = True
-
-    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
-        """There is nothing to learn."""
-
-    def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
-        return graph.target.ignorance(graph.num_nodes)
 
 
 def _gnn(classifier: Any, **settings: Any) -> GNN:

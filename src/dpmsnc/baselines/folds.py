@@ -1,0 +1,44 @@
+"""Answers of a base model to labels that it has not seen: training labels in folds, one fit without each of them.
+
+What is learned on top of a base model, be it how sure to be of it or how neighbours depend on each other, must be
+learned from such answers. Those of a fit that saw a label give the label away, also at nodes around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmsnc.baselines.base import Baseline
+from dpmsnc.graph import UNKNOWN, Graph
+
+NUM_FOLDS = 4
+NO_FOLD = -1
+
+
+def assign_folds(y_train: NDArray[np.int64], seed: int, num_folds: int = NUM_FOLDS) -> NDArray[np.int64]:
+    """The fold of every training label, -1 elsewhere; each class is spread over the folds as evenly as can be."""
+    rng = np.random.default_rng(seed)
+    nodes = rng.permutation(np.flatnonzero(y_train != UNKNOWN))
+    by_class = nodes[np.argsort(y_train[nodes], kind="stable")]
+    fold = np.full(len(y_train), NO_FOLD)
+    fold[by_class] = np.arange(len(by_class)) % min(num_folds, max(len(by_class), 1))
+    return fold
+
+
+def answers(
+    build: Callable[[], Baseline], graph: Graph, y_train: NDArray[np.int64], fold: NDArray[np.int64]
+) -> Iterator[NDArray[np.float64]]:
+    """For each fold, the probabilities (nodes, classes) of a fit without its labels, given the labels of the others."""
+    for k in range(fold.max(initial=0) + 1):
+        shown = np.where(fold == k, UNKNOWN, y_train)
+        yield fitted(build(), graph, shown)._marginals(graph, shown)
+
+
+def fitted(model: Any, graph: Graph, y_train: NDArray[np.int64]) -> Any:
+    """A model that learned from these labels alone."""
+    model._learn(graph, y_train, np.full_like(y_train, UNKNOWN))
+    return model

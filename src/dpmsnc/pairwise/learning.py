@@ -1,0 +1,134 @@
+r"""Learning the pairwise model: the likelihood of held-back labels, through unrolled belief propagation.
+
+Training labels are divided into folds. For fold k every node's unary comes from a base model that was fitted without
+the labels of fold k, all other training labels are known, and the labels of fold k are scored:
+
+    loss = -1/n sum_k sum_{i in fold k} log belief_i(y_i) - 1/n log prior(a, b, J, R, gamma).
+
+The prior is Gaussian, so that with few labels little more than one coupling J is learned. The few parameters are found
+by L-BFGS, on all folds at once: with a fold at a time, the noise of b would tip the whole graph into one class.
+Neighbours that agree and neighbours that differ are far apart for a gradient, so both are tried.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from torch import Tensor, nn
+
+from dpmsnc.pairwise.edges import Edges
+from dpmsnc.pairwise.potentials import Coupling, Potentials
+from dpmsnc.pairwise.propagation import Propagation
+
+STARTS = (1.0, -1.0)
+"""J that learning begins with, one after the other."""
+TRIAL_STEPS = 6
+"""Steps from each start; the better one goes on."""
+DOUBLINGS = 2
+"""How often couplings may be doubled after learning."""
+WIDTHS = {"a": (1.0, 1.0), "b": (0.0, 0.3), "J": (0.0, 20.0), "gamma": (0.5, 0.5), "R": (0.0, 0.3)}
+"""Mean and standard deviation of the prior of each parameter."""
+BOUNDS = {"a": (0.0, None), "gamma": (0.0, 2.0)}
+
+
+class Folds:
+    """What a pairwise model learns from: unaries, known labels and labels that are asked for, fold by fold."""
+
+    def __init__(self, log_p: Tensor, y: Tensor, fold: Tensor) -> None:
+        """
+        Args:
+            log_p: Log-probabilities (nodes, folds, classes) of base models that were fitted without the fold.
+            y: Labels (nodes,), read where there is one.
+            fold: The fold of every training label, -1 elsewhere.
+        """
+        self.log_p, self.y, self.fold = log_p, y, fold
+        self.count, self.size = log_p.shape[1], int((fold >= 0).sum())
+        shown = (fold.unsqueeze(1) >= 0) & (fold.unsqueeze(1) != torch.arange(self.count))
+        labels = nn.functional.one_hot(y.clamp_min(0), log_p.shape[-1]).to(log_p.dtype)
+        self.known = labels.unsqueeze(1) * shown.unsqueeze(-1)
+        """One-hot labels (nodes, folds, classes) of all folds but each, zero elsewhere."""
+        self.asked = torch.nonzero(fold >= 0).squeeze(1)
+
+    def beliefs(self, potentials: Potentials, edges: Edges, iterations: int) -> Tensor:
+        """Logits (nodes, folds, classes)."""
+        propagation = Propagation(potentials, edges, edges.mean_log)
+        return propagation.beliefs(potentials.unary(self.log_p), self.known, iterations)
+
+    def log_likelihood(self, beliefs: Tensor) -> Tensor:
+        """log belief_i(y_i) of every training label, in its fold."""
+        log_q = beliefs[self.asked, self.fold[self.asked]].log_softmax(dim=-1)
+        return log_q.gather(1, self.y[self.asked].unsqueeze(1)).squeeze(1)
+
+
+def learn(folds: Folds, edges: Edges, coupling: Coupling, steps: int = 30, iterations: int = 12) -> Potentials:
+    """The potentials under which the labels of the folds are most likely."""
+    num_classes = folds.log_p.shape[-1]
+    if coupling == "none":
+        return descend(Potentials(num_classes, "none"), folds, edges, steps, 0)
+    trials = [descend(Potentials(num_classes, "one", J), folds, edges, TRIAL_STEPS, iterations) for J in STARTS]
+    best = min(trials, key=lambda trial: loss_of(trial, folds, edges, iterations).item())
+    best = Potentials.like(best, coupling)
+    return strengthen(descend(best, folds, edges, steps, iterations), folds, edges, iterations)
+
+
+@torch.no_grad()
+def strengthen(potentials: Potentials, folds: Folds, edges: Edges, iterations: int) -> Potentials:
+    """Couplings multiplied as long as that makes the labels more likely: a rule without exceptions has no finite ones,
+    and a gradient comes near to them slowly."""
+    loss = loss_of(potentials, folds, edges, iterations)
+    for _ in range(DOUBLINGS):
+        stronger = copy.deepcopy(potentials)
+        stronger.J *= 2
+        stronger.R *= 2
+        found = loss_of(stronger, folds, edges, iterations)
+        if not found < loss:
+            break
+        potentials, loss = stronger, found
+    return potentials
+
+
+def descend(potentials: Potentials, folds: Folds, edges: Edges, steps: int, iterations: int) -> Potentials:
+    """At most so many steps of L-BFGS from where the potentials are."""
+    names = [name for name, parameter in potentials.named_parameters() if parameter.requires_grad]
+    learned = [getattr(potentials, name) for name in names]
+    bounds = [BOUNDS.get(name, (None, None)) for name, part in zip(names, learned) for _ in range(part.numel())]
+
+    def loss_and_gradient(values: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        set_values(learned, values)
+        loss = loss_of(potentials, folds, edges, iterations)
+        gradient = torch.autograd.grad(loss, learned)
+        return loss.item(), torch.cat([part.flatten() for part in gradient]).double().numpy()
+
+    first = torch.cat([part.detach().flatten() for part in learned]).double().numpy()
+    options = {"maxiter": steps, "maxfun": 2 * steps}
+    found = minimize(loss_and_gradient, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    set_values(learned, found.x)
+    return potentials
+
+
+def set_values(parameters: Sequence[nn.Parameter], values: NDArray[np.float64]) -> None:
+    flat = torch.from_numpy(values).float()
+    with torch.no_grad():
+        for parameter, part in zip(parameters, flat.split([parameter.numel() for parameter in parameters])):
+            parameter.copy_(part.view_as(parameter))
+
+
+def loss_of(potentials: Potentials, folds: Folds, edges: Edges, iterations: int) -> Tensor:
+    """-1/n (log-likelihood of the folds + log prior)."""
+    scores = folds.log_likelihood(folds.beliefs(potentials, edges, iterations))
+    return -scores.mean() + penalty(potentials) / folds.size
+
+
+def penalty(potentials: Potentials) -> Tensor:
+    """-log prior."""
+    parts = [
+        ((getattr(potentials, name) - mean) / width).square().sum() / 2
+        for name, (mean, width) in WIDTHS.items()
+        if getattr(potentials, name).requires_grad
+    ]
+    return torch.stack(parts).sum()

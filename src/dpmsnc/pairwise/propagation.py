@@ -1,0 +1,69 @@
+r"""Loopy belief propagation in the pairwise model, for a batch of unaries and known labels on one graph at once.
+
+With theta_i replaced by certainty where a label is known,
+
+    m_{i->j}(c') = log sum_c exp(s_ij H(c, c')) q_{i->j}(c),   q_{i->j} = softmax(theta_i + sum_{k != j} m_{k->i}),
+
+damped in the logarithm; the belief of a node is softmax(theta_i + sum_k m_{k->i}). It is exact on trees. At a known
+node the belief is the opinion of everything but its own label: theta_i is what it was before the label was known.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dpmsnc.pairwise.edges import Edges
+from dpmsnc.pairwise.potentials import SURE, Potentials
+
+DAMPING = 0.2
+TOLERANCE = 1e-4
+"""Largest change of a log-message at which propagation has converged."""
+
+
+class Propagation:
+    """Beliefs of a model on a graph; what depends on neither labels nor unary is computed once."""
+
+    def __init__(self, potentials: Potentials, edges: Edges, mean_log: float) -> None:
+        self.edges, self.potentials = edges, potentials
+        self.scales = edges.scales(potentials.gamma, mean_log)
+        if potentials.has_rest:
+            self.compatibilities = (self.scales.view(-1, 1, 1) * potentials.H).exp()
+        else:
+            sizes = torch.tensor(edges.sizes, device=self.scales.device)
+            self.agreement = torch.expm1(potentials.J * self.scales).repeat_interleave(sizes).view(-1, 1, 1)
+
+    def beliefs(self, theta: Tensor, known: Tensor | None, iterations: int) -> Tensor:
+        """Logits (nodes, batch, classes), up to a constant a node.
+
+        Args:
+            theta: Unaries of that shape.
+            known: One-hot labels of that shape, zero where a label is unknown.
+            iterations: At most so many.
+        """
+        if not len(self.edges) or self.potentials.coupling == "none":
+            return theta
+        evidence = theta if known is None else clamped(theta, known)
+        messages = theta.new_zeros(len(self.edges), *theta.shape[1:])
+        learning = torch.is_grad_enabled()
+        for iteration in range(iterations):
+            arrived = self.edges.collect(messages)
+            new = self.passed_on(evidence + arrived, messages)
+            changed = learning or iteration % 5 or bool((new - messages).abs().max() > TOLERANCE)
+            messages = torch.lerp(new, messages, DAMPING)
+            if not changed:
+                break
+        return theta + self.edges.collect(messages)
+
+    def passed_on(self, total: Tensor, messages: Tensor) -> Tensor:
+        """Messages from the sum of all that a node has."""
+        q = (self.edges.send(total) - messages[self.edges.reverse]).softmax(dim=-1)
+        if not self.potentials.has_rest:
+            return torch.log1p((self.agreement * q).clamp_min(-1 + 1e-6))
+        parts = [part @ matrix for part, matrix in zip(q.split(self.edges.sizes), self.compatibilities)]
+        return torch.cat(parts).clamp_min(1e-12).log()
+
+
+def clamped(theta: Tensor, known: Tensor) -> Tensor:
+    """theta, or certainty where a label is known."""
+    return torch.where(known.sum(dim=-1, keepdim=True) > 0, SURE * known, theta)
