@@ -2,6 +2,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
+from sklearn.metrics import log_loss as sklearn_log_loss
 
 from dpmsnc.graph import Graph
 from dpmsnc.metrics import (
@@ -9,6 +10,7 @@ from dpmsnc.metrics import (
     accuracy,
     calibration_error,
     graph_accuracy,
+    log_loss,
     macro_f1,
     micro_f1,
     mse,
@@ -18,6 +20,7 @@ from dpmsnc.metrics import (
     product_of_marginals,
     roc_auc,
     scores,
+    simulated_calibration_error,
     subgraph_accuracy,
 )
 from dpmsnc.targets import OneClass
@@ -76,6 +79,25 @@ def test_accuracy_and_f1_equal_scikit_learn_on_the_labelled_nodes(case):
 def test_macro_f1_counts_a_rare_class_as_much_as_a_common_one():
     truth = np.array([0] * 98 + [1] * 2)
     assert macro_f1(np.zeros(100, dtype=int), truth, np.ones(100, dtype=bool)) == pytest.approx((2 * 98 / 198) / 2)
+
+
+def test_log_loss_is_scikit_learns_of_the_nodes_asked_about_with_a_floor():
+    rng = np.random.default_rng(0)
+    p, truth, mask = rng.dirichlet(np.ones(3), size=50), rng.integers(-1, 3, size=50), rng.random(50) < 0.7
+    asked = mask & (truth != -1)
+    assert log_loss(p, truth, mask) == pytest.approx(sklearn_log_loss(truth[asked], p[asked], labels=[0, 1, 2]))
+    certain = np.array([[1.0, 0.0]])
+    assert log_loss(certain, np.array([1]), np.array([True])) == pytest.approx(-np.log(1e-12))
+
+
+def test_simulated_calibration_error_is_that_of_labels_drawn_from_the_probabilities():
+    rng = np.random.default_rng(0)
+    p, mask = rng.dirichlet(np.ones(3), size=400), np.arange(400) < 300
+    draws = [(p.cumsum(axis=1) < rng.random((400, 1))).sum(axis=1) for _ in range(300)]
+    expected = np.mean([calibration_error(p, drawn, mask) for drawn in draws])
+    assert simulated_calibration_error(p, mask) == pytest.approx(expected, rel=0.05)
+    assert simulated_calibration_error(p, mask, seed=3) == simulated_calibration_error(p, mask, seed=3)
+    assert simulated_calibration_error(np.eye(3)[[0, 1]], np.array([True, True])) == 0
 
 
 @pytest.mark.parametrize("bins", [1, 5, 15])

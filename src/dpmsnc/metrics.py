@@ -9,7 +9,8 @@ With truth y, prediction p and the nodes M asked about (those of the mask that h
     ROC AUC             chance that a node of a class is given it with more probability than one of another class,
     MSE                 mean of (p_i - y_i)^2, of real values,
     calibration error   sum_b |B_b| / |M| |accuracy(B_b) - confidence(B_b)|, with M divided into bins B_b by the
-                        confidence max_c P(c) of its nodes.
+                        confidence max_c P(c) of its nodes; finite M have one above 0 though P were the truth,
+    log-loss            mean of -log max(P_i(y_i), 1e-12), in nats.
 
 Pairs of nodes e = (i, j) are scored by tables of probabilities Q_e(a, b), which S joint samples give by counting. With
 p_e(a, b) the share of samples in which i is a and j is b, p_i and p_j its marginals, C classes, and alpha samples of
@@ -67,6 +68,8 @@ class Metric:
 
 
 METRICS: Registry[Metric] = Registry("metric")
+FLOOR = 1e-12
+"""Least probability that a log-loss counts: frequencies among a few samples may be 0."""
 
 
 def accuracy(predicted: Labels, truth: Labels, mask: Mask) -> float:
@@ -131,6 +134,22 @@ def confidence_gap(confidence: NDArray[np.floating], right: Mask, bins: int = 15
     of_bin = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
     gap = np.bincount(of_bin, weights=right - confidence, minlength=bins)
     return float(np.abs(gap).sum() / len(right))
+
+
+def simulated_calibration_error(
+    probabilities: NDArray[np.floating], mask: Mask, seed: int = 0, draws: int = 200, bins: int = 15
+) -> float:
+    """What the calibration error would be on average if labels were drawn from the probabilities themselves."""
+    confidence, rng = probabilities[mask].max(axis=1), np.random.default_rng(seed)
+    # a label that is drawn so is the most probable one with just this confidence
+    gaps = [confidence_gap(confidence, rng.random(len(confidence)) < confidence, bins) for _ in range(draws)]
+    return float(np.mean(gaps))
+
+
+def log_loss(probabilities: NDArray[np.floating], truth: Labels, mask: Mask) -> float:
+    """Mean of -log of the probability of the true class of the masked nodes, in nats."""
+    asked = np.flatnonzero(_asked(truth, mask))
+    return _mean(-np.log(np.maximum(probabilities[asked, truth[asked]], FLOOR)))
 
 
 def pair_tables(

@@ -246,9 +246,10 @@ def test_reproduce_and_demo_pass_their_flags_on(monkeypatch, tmp_path):
     calls = []
     monkeypatch.setattr("dpmsnc.evidence.run.runner.reproduce", lambda *a, **k: calls.append((a, k)))
     monkeypatch.setattr("dpmsnc.cli.demo.run", lambda *a, **k: calls.append((a, k)))
-    assert run("reproduce", "synthetic", "--seeds", "0-1", "--methods", "gcn", "--results", tmp_path, "--force") == 0
+    flags = ("--seeds", "0-1", "--methods", "gcn", "--results", tmp_path, "--force", "--fast")
+    assert run("reproduce", "synthetic", *flags) == 0
     assert run("demo", "--out", tmp_path, "--columns", 30, "--seed", 3) == 0
-    expected = {"seeds": [0, 1], "results": tmp_path, "force": True, "methods": ["gcn"]}
+    expected = {"seeds": [0, 1], "results": tmp_path, "force": True, "methods": ["gcn"], "fast": True}
     assert calls == [(("synthetic",), expected), ((tmp_path,), {"columns": 30, "seed": 3})]
 
 

@@ -91,6 +91,21 @@ def test_more_seeds_and_force_run_what_they_say(fits, tmp_path):
     assert fits.runs == [("one", 0), ("one", 1), ("one", 1)] and len(Store(tmp_path).all("trial")) == 2
 
 
+def test_fast_is_the_first_seed_on_the_data_sets_that_the_experiment_names(fits, tmp_path, monkeypatch, capsys):
+    both = replace(registry.EXPERIMENTS["trial"], datasets=("grid_scattered", "grid_localized"), seeds=(3, 4))
+    monkeypatch.setitem(registry.EXPERIMENTS, "trial", both)
+    argv = ["reproduce", "trial", "--fast", "--methods", "one", "--results", str(tmp_path)]
+    assert main(argv) == 2 and "trial has no fast variant" in capsys.readouterr().err and not fits.seen
+    monkeypatch.setitem(registry.EXPERIMENTS, "trial", replace(both, fast=("grid_localized",)))
+    assert main(argv) == 0 and fits.runs == [("one", 3)]
+    assert [d["dataset"] for d in Store(tmp_path).all("trial")] == ["grid_localized"]
+    assert main([*argv, "--seeds", "4", "--datasets", "grid_scattered"]) == 0 and fits.runs == [("one", 3), ("one", 4)]
+    assert {(d["dataset"], d["seed"]) for d in Store(tmp_path).all("trial")} == {
+        ("grid_localized", 3),
+        ("grid_scattered", 4),
+    }
+
+
 def test_a_new_method_version_is_run_again(fits, tmp_path, monkeypatch, capsys):
     reproduce("trial", [0], tmp_path, methods=["one"])
     monkeypatch.setitem(methods.METHODS, "one", Method(methods.METHODS["one"].build, version=2))

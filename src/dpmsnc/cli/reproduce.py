@@ -38,6 +38,8 @@ class Reproduce:
     fix: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """A setting that all rows asked for have in place of their own, as name=value: to try something else. It is
     stored beside the runs of the table; `table --tried` shows it."""
+    fast: bool = False
+    """One seed on the small data sets of the experiment, unless --seeds or --datasets says otherwise."""
 
     def run(self) -> int:
         from dpmsnc.evidence.run.runner import reproduce
@@ -52,6 +54,7 @@ class Reproduce:
             "ray": self._ray_address(),
             "configs": self.configs,
             "fix": parse_settings(self.fix) or None,
+            "fast": self.fast,
         }
         flags = {name: list(value) if isinstance(value, tuple) else value for name, value in flags.items()}
         failed = reproduce(self.name, **{name: value for name, value in flags.items() if value is not None})

@@ -107,6 +107,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "roman_empire_nofeat": Benchmark(
         at_random(0.5, 0.25), hint="it is roman_empire without features, which can be downloaded by that name"
     ),
+    "twitch_ptbr": Benchmark(
+        at_random(0.5, 0.25), hint="it is the graph PTBR of snap.stanford.edu/data/twitch-social-networks.html"
+    ),
 }
 GENERATED: dict[str, Callable[..., Task]] = {"grid_scattered": grid_scattered, "grid_localized": grid_localized}
 

@@ -10,6 +10,7 @@ from dpmsnc.evidence.experiments.ablations.steps import FEW_STEPS
 from dpmsnc.evidence.experiments.ablations.temperature import TEMPERATURE
 from dpmsnc.evidence.experiments.cora import CORA
 from dpmsnc.evidence.experiments.figure1 import FIRST_FIGURE
+from dpmsnc.evidence.experiments.robustness import ROBUSTNESS
 from dpmsnc.evidence.experiments.scenarios import SCENARIO_PICTURES
 from dpmsnc.evidence.experiments.table1_synthetic import SYNTHETIC
 from dpmsnc.evidence.experiments.table2_homophilic import HOMOPHILIC
@@ -31,6 +32,7 @@ for experiment in (
     NUMBER_OF_SAMPLES,
     PAIRS,
     INGREDIENTS,
+    ROBUSTNESS,
 ):
     EXPERIMENTS.register(experiment.name)(experiment)
 NOT_YET: dict[str, str] = {

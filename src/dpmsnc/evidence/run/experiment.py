@@ -71,6 +71,8 @@ class Experiment:
     also `measure` and `load`."""
     paper: Printed | None = None
     """The table of the paper that it reproduces, which its rows are held to."""
+    fast: tuple[str, ...] = ()
+    """Data sets of its fast variant, which has the first seed alone; none where there is no such variant."""
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ def reproduce(
     ray: str | None = None,
     configs: Path | None = None,
     fix: Nested | None = None,
+    fast: bool = False,
 ) -> dict[Run, Failure]:
     """Run the missing runs of an experiment, print its table and draw its figure; the runs that failed.
 
@@ -50,8 +51,15 @@ def reproduce(
         ray: Address of a Ray cluster to run on instead.
         configs: Folder of configurations that `tune` wrote; a cell that has one there is run with it.
         fix: Settings over all others in every row that is run, by name in their groups; the figure is not drawn then.
+        fast: By default run the first seed on the data sets of the experiment's fast variant alone.
     """
     where, store, searched = workers(jobs, ray), Store(results), find(name)
+    if fast:
+        if not searched.fast:
+            raise InputError(
+                f"{name} has no fast variant; without --fast, choose with --datasets, --methods and --seeds"
+            )
+        seeds, datasets = seeds or list(searched.seeds[:1]), datasets or list(searched.fast)
     if configs is not None:
         searched = configured(searched, configs)
         require_configuration([searched], configs)
