@@ -33,7 +33,7 @@ WALKS = SHORT_WALK, LONG_WALK = 2, 6
 MOST_PRODUCTS = 2e9
 """Nodes times entries of A up to which long walks are counted: a few seconds."""
 CHUNK = 2**22
-"""Entries of the dense matrices that columns of S^k are kept in."""
+"""Entries that columns of S^k have at most, as many of them as are worked on at a time."""
 
 
 def longest_walk(graph: Graph) -> int:
@@ -58,19 +58,19 @@ def return_probabilities(adjacency: sp.csr_array, longest_walk: int) -> NDArray[
     S = sp.csr_array(scale @ adjacency @ scale)
     if longest_walk == SHORT_WALK:
         return np.asarray(S.multiply(S).sum(axis=1)).reshape(-1, 1)
-    num_nodes = S.shape[0]
-    size = max(CHUNK // max(num_nodes, 1), 1)
+    size = max(CHUNK // max(S.shape[0], 1), 1)
     return np.concatenate(
-        [_closed_walks(S, slice(start, start + size), longest_walk) for start in range(0, max(num_nodes, 1), size)]
+        [_closed_walks(S, S[:, start : start + size], longest_walk) for start in range(0, max(S.shape[0], 1), size)]
     )
 
 
-def _closed_walks(S: sp.csr_array, nodes: slice, longest_walk: int) -> NDArray[np.float64]:
-    powers = [S[:, nodes].toarray()]
+def _closed_walks(S: sp.csr_array, columns: sp.csr_array, longest_walk: int) -> NDArray[np.float64]:
+    """Those of the nodes that some columns of S belong to; sparse even where they fill up, which is no slower."""
+    powers = [columns]
     while 2 * len(powers) < longest_walk:
         powers.append(S @ powers[-1])
     halves = ((k // 2, k - k // 2) for k in range(2, longest_walk + 1))
-    return np.stack([np.einsum("ji,ji->i", powers[a - 1], powers[b - 1]) for a, b in halves], axis=1)
+    return np.stack([powers[a - 1].multiply(powers[b - 1]).sum(axis=0) for a, b in halves], axis=1)
 
 
 def _columns(adjacency: sp.csr_array, longest_walk: int) -> NDArray[np.float32]:
