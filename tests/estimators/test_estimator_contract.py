@@ -41,6 +41,7 @@ DIFFUSION: dict[str, Any] = {
 QUICK: dict[str, dict[str, Any]] = {
     "gcnii": {"epochs": 6, "num_layers": 3},
     "lp": {},
+    "neighbourhood": {},
     "pta": {"max_epochs": 10},
     "gmnn": {"pretraining": 5, "epochs": 5},
     # nearly the most probable labels: those drawn by the random numbers of each row change with the order of nodes
@@ -61,7 +62,7 @@ OTHERS = {
 NAMES = [*METHODS, *OTHERS]
 OWN: dict[str, Any] = {"condition_on": "train", "clamp_known": False}
 """A method's own answers given its training labels, as in the tables."""
-NOT_RANDOM = ("lp", "uniform")
+NOT_RANDOM = ("lp", "neighbourhood", "uniform")
 FITTED_GRAPH_ONLY = {"gcn-lpa": "a weight for every edge"}
 """Methods that cannot answer for another graph, and what they say."""
 

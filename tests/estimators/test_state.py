@@ -22,6 +22,7 @@ from dpmsnc.baselines import (
     CorrectAndSmooth,
     EntropySharpening,
     LabelPropagation,
+    NeighbourhoodFeatures,
     Stack,
 )
 from dpmsnc.baselines.base import SAVED_ELSEWHERE
@@ -44,6 +45,8 @@ SHORT = {
     "grand": partial(GRAND, epochs=3),
     "lp": LabelPropagation,
     "mlp": partial(MLP, epochs=3),
+    "neighbourhood linear": NeighbourhoodFeatures,
+    "neighbourhood trees": partial(NeighbourhoodFeatures, "trees", num_trees=3),
     "pta": partial(PTA, max_epochs=5),
     "scaled pta": partial(scaled_pta, max_epochs=5),
     "stack": partial(Stack, {"gcn": {"epochs": 3}, "pta": {"max_epochs": 3}}, class_shares="estimated", repeats=2),

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from torch import Tensor
 
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
 from dpmsnc.graph.features import Features
+from dpmsnc.graph.structure import structure_features
+from dpmsnc.nn.operator import GraphTensors
 
 
 def graph_of(x, names=None):
@@ -100,3 +103,51 @@ def test_other_features_are_refused_by_name(names, message):
     features = Features.fit(graph_of(np.ones((2, 3)), ("a", "b", "c")), "unit")
     with pytest.raises(InputError, match=message):
         features.transform(graph_of(np.ones((2, len(names or "ab"))), names))
+
+
+class TestStructure:
+    star = Graph.build([(0, leaf) for leaf in range(1, 6)])
+    path = Graph.build([(0, 1), (1, 2), (2, 3)])
+
+    def test_it_stands_in_for_features_that_are_missing(self):
+        features = Features.fit(self.star, "unit", structure=True)
+        found = dense(features.transform(self.star))
+        assert features.num_features == 0 and found.shape == (6, features.width) and found.dtype == np.float32
+        np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-6)
+        np.testing.assert_allclose(np.unique(found.std(axis=0).round(5)), [0, 1])  # 0: columns that do not vary
+
+    def test_without_being_asked_for_it_there_is_none(self):
+        features = Features.fit(self.star, "unit")
+        assert features.transform(self.star) is None and features.width == 1 and features.key == "unit"
+        assert "longest_walk" not in features.state()[0]
+
+    def test_features_that_are_there_are_used(self):
+        graph = graph_of(np.eye(3, dtype=np.float32))
+        features = Features.fit(graph, "unit", structure=True)
+        assert features.longest_walk is None and features.width == features.num_features == 3
+        np.testing.assert_array_equal(dense(features.transform(graph)), np.eye(3))
+
+    def test_another_graph_is_scaled_by_the_fitted_one(self):
+        features = Features.fit(self.star, "unit", structure=True)
+        walk = features.longest_walk
+        assert walk is not None and features.mean is not None and features.std is not None
+        expected = (structure_features(self.path, walk) - features.mean) / features.std
+        np.testing.assert_allclose(dense(features.transform(self.path)), expected, rtol=1e-6)
+        with pytest.raises(InputError, match="has 2 features a node, the fitted one 0"):
+            features.transform(graph_of(np.ones((2, 2))))
+
+    def test_it_is_saved_and_states_without_it_are_read(self):
+        for features in (Features.fit(self.star, "unit", structure=True), Features.fit(self.star, "unit")):
+            again = Features.from_state(*features.state())
+            assert (again.key, again.width, again.longest_walk) == (features.key, features.width, features.longest_walk)
+        assert features.key != Features.fit(self.star, "unit", structure=True).key
+
+    @pytest.mark.parametrize("walk", [3, 2, -1, 10**9, "6"])
+    def test_a_state_that_contradicts_itself_is_refused(self, walk):
+        values, arrays = Features.fit(self.star, "unit", structure=True).state()
+        with pytest.raises(ValueError, match=f"walks of {walk} steps"):
+            Features.from_state(values | {"longest_walk": walk}, arrays)
+
+    def test_networks_take_it(self):
+        tensors = GraphTensors.of(self.path, Features.fit(self.path, "unit", structure=True))
+        assert isinstance(tensors.x, Tensor) and tensors.x.shape == (4, tensors.num_features)

@@ -16,6 +16,7 @@ from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.grand import GRAND
 from dpmsnc.baselines.lp import LabelPropagation
 from dpmsnc.baselines.mlp import MLP
+from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
 from dpmsnc.baselines.pta import PTA
 from dpmsnc.baselines.stack import Stack
 from dpmsnc.estimators.masked_labels import MaskedLabels
@@ -38,5 +39,6 @@ __all__ = [
     "EntropySharpening",
     "LabelPropagation",
     "MaskedLabels",
+    "NeighbourhoodFeatures",
     "Stack",
 ]

@@ -65,7 +65,7 @@ class Baseline(Estimator):
         """The network that training begins with, fixed by the seed."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            return self._build(self.features_.num_features or 1, self.target_.channels)
+            return self._build(self.features_.width, self.target_.channels)
 
     def _fitted_network(self) -> nn.Module:
         """A network of the shape of `network_`, to load weights into."""

@@ -130,7 +130,7 @@ class PTA(Baseline):
         return nn.ParameterList(weights)
 
     def _fitted_network(self) -> nn.ParameterList:
-        widths = pairwise([self.features_.num_features or 1, self.hidden_channels, self.target_.channels])
+        widths = pairwise([self.features_.width, self.hidden_channels, self.target_.channels])
         shapes = [shape for fan_in, fan_out in widths for shape in [(fan_in, fan_out), (fan_out,)]]
         return nn.ParameterList(nn.Parameter(torch.empty(shape)) for shape in shapes)
 

@@ -107,10 +107,14 @@ class Estimator(Parameters, ABC):
 
     def _learn(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any], **options: Any) -> None:
         """Fit to labels that are divided already, as a part of another estimator is."""
+        self._take(graph, self._fit_features(graph))
+        self._fit(graph, y_train, y_validation, **options)
+
+    def _fit_features(self, graph: Graph) -> Features:
+        """How the features of the fitted graph, and of all others, become the method's input."""
         from dpmsnc.graph.features import Features
 
-        self._take(graph, Features.fit(graph, getattr(self, "scaling", "raw")))
-        self._fit(graph, y_train, y_validation, **options)
+        return Features.fit(graph, getattr(self, "scaling", "raw"))
 
     def _take(self, graph: Graph, features: Features) -> None:
         """Set what all fitted estimators have."""

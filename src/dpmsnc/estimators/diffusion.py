@@ -179,7 +179,7 @@ class DiffusionEstimator(Estimator):
 
         return Denoiser(
             self.backbone,
-            self.features_.num_features or 1,
+            self.features_.width,
             self.target_.channels,
             self.hidden_channels,
             self.num_layers,

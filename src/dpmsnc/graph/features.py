@@ -8,6 +8,8 @@ r"""How node features become the input of a network: decided once, on the fitted
 Dense features that are measurements and not words are standardised by column for "unit" and "rows": if there are
 negative entries, or a column that is hardly ever 0 and varies where it is not. Rows of such have no scale of their own,
 dividing by a sum that happens to cancel would blow up, and a year would drown everything beside it.
+
+A graph without features may have columns made of its structure instead (`structure=True`), standardised likewise.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from dpmsnc.config import ScalingName
 from dpmsnc.errors import InputError
 from dpmsnc.graph.clean import short_list
 from dpmsnc.graph.graph import Graph
+from dpmsnc.graph.structure import WALKS, longest_walk, num_columns, structure_features
 
 MEASURED = 0.9
 """Share of nodes from which on a column that is not 0 there is no word's."""
@@ -43,19 +46,29 @@ class Features:
     """Of every column, where columns are standardised; else None."""
     std: NDArray[np.float64] | None = None
     """Of every column; infinite where a column does not vary, which makes it 0."""
+    longest_walk: int | None = None
+    """K of `structure_features`, where these stand in for features that the graph does not have; else None."""
 
     @classmethod
-    def fit(cls, graph: Graph, scaling: ScalingName) -> Features:
-        """The scaling of the features of a graph."""
+    def fit(cls, graph: Graph, scaling: ScalingName, structure: bool = False) -> Features:
+        """The scaling of the features of a graph; with `structure`, a graph without any has those of its structure."""
         x: Any = graph.x
+        if structure and not graph.num_features:
+            walk = longest_walk(graph)
+            return cls(scaling, 0, None, *moments(structure_features(graph, walk)), walk)
         measured = x is not None and scaling in ("unit", "rows") and not sp.issparse(x) and is_measured(x)
         mean, std = moments(x) if measured else (None, None)
         return cls(scaling, graph.num_features, graph.feature_names, mean, std)
 
+    @property
+    def width(self) -> int:
+        """Columns of a network's input; a graph that has none is given one of ones."""
+        return self.num_features or (1 if self.longest_walk is None else num_columns(self.longest_walk))
+
     def transform(self, graph: Graph) -> sp.csr_array | NDArray[np.float32] | None:
         """The input of a network on a graph that has the same features, or an `InputError` that names what differs."""
         self.check(graph)
-        x: Any = graph.x
+        x: Any = graph.x if self.longest_walk is None else structure_features(graph, self.longest_walk)
         if x is None:
             return None
         if self.mean is not None:
@@ -79,6 +92,8 @@ class Features:
         """All of it as JSON values and arrays, which `from_state` reads."""
         names = None if self.names is None else list(self.names)
         values = {"scaling": self.scaling, "num_features": self.num_features, "names": names}
+        if self.longest_walk is not None:
+            values["longest_walk"] = self.longest_walk
         if self.mean is None or self.std is None:
             return values, {}
         # 0 stands for an infinite deviation, since infinity in a file is taken for damage
@@ -90,7 +105,10 @@ class Features:
         names = None if values["names"] is None else tuple(values["names"])
         mean, std = arrays.get("mean"), arrays.get("std")
         std = None if std is None else np.where(std == 0, np.inf, std)
-        return cls(values["scaling"], values["num_features"], names, mean, std)
+        walk = values.get("longest_walk")
+        if walk is not None and (walk not in WALKS or mean is None or mean.shape != (num_columns(walk),)):
+            raise ValueError(f"the moments of structure features with walks of {walk} steps are missing or others")
+        return cls(values["scaling"], values["num_features"], names, mean, std, walk)
 
     @cached_property
     def key(self) -> str:

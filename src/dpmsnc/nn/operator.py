@@ -128,7 +128,7 @@ class GraphTensors:
 
     @property
     def num_features(self) -> int:
-        return self.graph.num_features or 1
+        return self.features.width
 
     def operator(self, name: OperatorName) -> Operator:
         """The operator of that name: a key of `MATRICES`."""
