@@ -23,6 +23,7 @@ ClassShares = Literal["auto", "as-validation", "estimated"]
 ENOUGH_OF_EACH = 10
 """Validation nodes of each class from which class shares can be estimated well enough to do so unasked."""
 WeightingName = Literal["unit", "bound"]
+StartName = Literal["initialiser", "random"]
 ConditioningName = Literal["amortised", "guided"]
 ParameterisationName = Literal["label", "epsilon"]
 UNLIMITED = ("clip",)

@@ -50,6 +50,7 @@ _MODEL: dict[str, Any] = {
     "conditioning": "guided",
     "parameterisation": "epsilon",
     "initialiser": "gnn",
+    "start": "random",
     "scaling": "binary",
     "schedule": Schedule(num_steps=80),
     "sampling": _SAMPLING,

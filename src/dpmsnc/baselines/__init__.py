@@ -6,8 +6,8 @@ Each file registers its method in `METHODS`, which is whole once this package is
 from dpmsnc.baselines.appnp import APPNP
 from dpmsnc.baselines.base import Baseline
 from dpmsnc.baselines.clgnn import CLGNN
-from dpmsnc.baselines.crf import CRF
 from dpmsnc.baselines.correct_and_smooth import CorrectAndSmooth
+from dpmsnc.baselines.crf import CRF
 from dpmsnc.baselines.entropy import EntropySharpening
 from dpmsnc.baselines.g3nn import G3NN
 from dpmsnc.baselines.gcn_lpa import GCNLPA

@@ -20,7 +20,7 @@ from dpmsnc.graph import UNKNOWN, Graph
 
 CHANCE = 2.0
 """Standard errors of the difference beyond which a candidate is behind by more than chance."""
-CLOSE = 0.02
+CLOSE = 0.015
 """Nats a label within which candidates are equally good."""
 
 Builders = Mapping[str, Callable[[], Baseline]]

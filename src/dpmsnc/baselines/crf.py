@@ -15,10 +15,11 @@ Learning Algorithms", 2021; Qu et al., "Neural Structured Prediction for Inducti
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -26,38 +27,56 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dpmsnc.baselines.base import Baseline, one_hot
-from dpmsnc.baselines.choice import Candidate, Labels, compare
+from dpmsnc.baselines.choice import CLOSE, Builders, Candidate, Labels, compare
 from dpmsnc.baselines.folds import assign_folds, fitted
+from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.lp import LabelPropagation
+from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
+from dpmsnc.baselines.pta import PTA
 from dpmsnc.baselines.uniform import Uniform
-from dpmsnc.estimators.base import METHODS, Method, seeded
+from dpmsnc.config import LIMITS, ScalingName, check_number
+from dpmsnc.estimators.base import METHODS, Method, Which, seeded
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.pairwise.edges import Edges
-from dpmsnc.pairwise.learning import Folds, learn
+from dpmsnc.pairwise.gibbs import Gibbs
+from dpmsnc.pairwise.learning import Folds, learn, with_coupling
 from dpmsnc.pairwise.potentials import LEAST, Coupling, Potentials
 from dpmsnc.pairwise.propagation import Propagation
+from dpmsnc.training.chains import Chains
 
-LABELS_A_COUPLING = 10
+LABELS_A_COUPLING = 4
 """Training labels that there must be for every number of a full matrix of couplings; with fewer, one has to do."""
 LEARNING_ITERATIONS = 12
 """Of belief propagation, while the pairwise model is learned."""
 ITERATIONS = (LEARNING_ITERATIONS, 200)
 """When a fitted model is asked, whichever scores better: labels travel further with many, but on dense graphs belief
 propagation need not converge."""
-SWEEPS = 40
+SWEEPS = 20
 WORK = 2.0e9
 """Entries of messages that learning may touch; graphs with many edges take fewer steps."""
 LEAST_STEPS, MOST_STEPS = 8, 25
+STRONGER = (0.25, 0.5, 1.0)
+"""Couplings that are tried in place of a weaker one. Few labels do not tell a sure base model without couplings from a
+less sure one with them. Of equally good ones the strongest is taken, which listens most to labels that are revealed."""
+MOST_SHOWN = 0.5
+"""Share of its own labels that a joint labelling gives at most."""
 UNDER_MODEL = 2
 """Base models that are tried under the pairwise model."""
 CouplingChoice = Literal["auto", "none", "one", "full"]
 
 
-def _bases(graph: Graph, seed: int) -> dict[str, Callable[[], Baseline]]:
+def _bases(graph: Graph, seed: int) -> Builders:
     """Base models to choose from, cheap ones first; those that need features only where there are some."""
-    names = ["neighbourhood", "pta", "gcn", "sage"] if graph.x is not None else ["neighbourhood"]
-    own = {"uniform": Uniform, "lp": partial(LabelPropagation, num_layers=50, clamp=True)}
-    return own | {name: partial(METHODS[name].build, seed) for name in names if name in METHODS}
+    cheap: Builders = {
+        "uniform": Uniform,
+        "lp": partial(LabelPropagation, num_layers=50, clamp=True),
+        "neighbourhood": partial(NeighbourhoodFeatures, seed=seed),
+    }
+    if graph.x is None:
+        return cheap
+    scalings: tuple[ScalingName, ...] = ("rows", "unit", "binary")
+    ptas = {f"pta ({scaling})": partial(PTA, scaling=scaling, seed=seed) for scaling in scalings}
+    return {**cheap, **ptas, "gcn": partial(GNN, "gcn", seed=seed), "sage": partial(GNN, "sage", seed=seed)}
 
 
 @dataclass(eq=False, repr=False)
@@ -80,14 +99,15 @@ class CRF(Baseline):
     coupling: CouplingChoice = "auto"
     seed: int = 0
 
-    any_target: ClassVar[bool] = False
-
     def _check_settings(self) -> None:
         super()._check_settings()
-        if self.base != "auto":
-            self._named_base()._check_settings()
+        if not isinstance(self.base, str) or self.base != "auto":
+            self._given_base()._check_settings()
 
-    def _named_base(self) -> Baseline:
+    def _given_base(self) -> Baseline:
+        """The base model that was given, by name or as an estimator, not fitted."""
+        if isinstance(self.base, Baseline):
+            return copy.deepcopy(self.base)
         name, settings = (self.base, {}) if isinstance(self.base, str) else tuple(self.base)
         if name == "uniform":
             return Uniform()
@@ -96,16 +116,16 @@ class CRF(Baseline):
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
         fold = assign_folds(y_train, self.seed)
         labels = Labels.of(y_train, y_validation, fold)
-        auto = self.base == "auto"
-        builders = _bases(graph, self.seed) if auto else {str(self.base): self._named_base}
+        auto = isinstance(self.base, str) and self.base == "auto"
+        builders = _bases(graph, self.seed) if auto else {str(self.base): self._given_base}
         bases, scores = compare(builders, graph, y_train, labels)
-        edges = Edges(graph)
+        edges = edges_of(graph)
         trials = [
             self._trial(base, coupling, edges, labels)
             for base in bases[:UNDER_MODEL]
             for coupling in self._couplings(graph.num_classes, int((y_train != UNKNOWN).sum()))
         ]
-        best = max(trials, key=lambda trial: trial.score)
+        best = max(trials, key=lambda trial: trial.score + CLOSE * (trial.potentials.coupling != "none"))
         self.choices_ = describe(trials, scores)
         self.base_ = fitted(builders[best.base.name](), graph, y_train)
         self.network_, self.mean_log_ = best.potentials.requires_grad_(False), edges.mean_log
@@ -116,30 +136,116 @@ class CRF(Baseline):
         if self.coupling != "auto":
             return (self.coupling,)
         enough = num_labels >= LABELS_A_COUPLING * num_classes * (num_classes + 1) / 2
-        return ("none", "full" if enough else "one")
+        return ("none", "one", "full") if enough else ("none", "one")
 
     def _trial(self, base: Candidate, coupling: Coupling, edges: Edges, labels: Labels) -> Trial:
         log_p = log_probabilities(np.stack(base.answers, axis=1))
         folds = Folds(log_p, torch.from_numpy(labels.y), torch.from_numpy(labels.fold))
         work = LEARNING_ITERATIONS * max(len(edges), 1) * log_p.shape[-1]
         steps = int(np.clip(WORK / work / 100, LEAST_STEPS, MOST_STEPS))
-        potentials = learn(folds, edges, coupling, steps, LEARNING_ITERATIONS)
+        trial = self._scored(base, learn(folds, edges, coupling, steps, LEARNING_ITERATIONS), folds, edges, labels)
+        for J in STRONGER if coupling == "one" and abs(trial.potentials.J.item()) < STRONGER[-1] else ():
+            if abs(trial.potentials.J.item()) >= J:
+                continue
+            fixed = with_coupling(trial.potentials, J, folds, edges, steps // 3, LEARNING_ITERATIONS)
+            stronger = self._scored(base, fixed, folds, edges, labels)
+            if stronger.score < trial.score - CLOSE:
+                break
+            trial = Trial(base, fixed, max(stronger.score, trial.score), stronger.iterations)
+        return trial
+
+    def _scored(self, base: Candidate, potentials: Potentials, folds: Folds, edges: Edges, labels: Labels) -> Trial:
         scores = {many: trial_score(potentials, folds, edges, labels, many) for many in ITERATIONS}
         iterations = max(scores, key=lambda many: scores[many])
         return Trial(base, potentials, scores[iterations], iterations)
 
+    @property
+    def _potentials(self) -> Potentials:
+        return cast(Potentials, self.network_)
+
     def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
-        log_p = log_probabilities(self.base_._marginals(graph, y))
-        return self._beliefs(graph, log_p, y).softmax(dim=-1).double().numpy()
+        theta = self._unary(graph, y)
+        return self._beliefs(graph, theta, self._one_hot(y)).squeeze(1).softmax(dim=-1).double().numpy()
 
     @torch.no_grad()
-    def _beliefs(self, graph: Graph, log_p: Tensor, y: NDArray[np.int64]) -> Tensor:
-        propagation = Propagation(self.network_, edges_of(graph), self.mean_log_)
-        known = torch.from_numpy(one_hot(y, self.target_.channels)).float().unsqueeze(1)
-        return propagation.beliefs(self.network_.unary(log_p).unsqueeze(1), known, self.iterations_).squeeze(1)
+    def _beliefs(self, graph: Graph, theta: Tensor, known: Tensor) -> Tensor:
+        """Logits (nodes, batch, classes) given unaries and one-hot labels of that shape."""
+        propagation = Propagation(self._potentials, edges_of(graph), self.mean_log_)
+        return propagation.beliefs(theta, known, self.iterations_)
+
+    def _unary(self, graph: Graph, y: NDArray[np.int64]) -> Tensor:
+        """theta (nodes, 1, classes) given known labels."""
+        return self._potentials.unary(log_probabilities(self.base_._marginals(graph, y))).unsqueeze(1)
+
+    def _one_hot(self, y: NDArray[np.int64]) -> Tensor:
+        """Known labels (nodes, 1, classes), zero where there is none."""
+        return torch.from_numpy(one_hot(y, self.target_.channels)).float().unsqueeze(1)
+
+    def sample(
+        self,
+        num_samples: int = 1,
+        graph: Graph | None = None,
+        known: Any = None,
+        *,
+        seed: int | None = None,
+        condition_on: Which = "known",
+    ) -> NDArray[Any]:
+        """Joint labellings (num_samples, nodes) by name, by Gibbs sampling; the same seed gives the same samples."""
+        check_number("num_samples", num_samples, 1, LIMITS["num_samples"], whole=True)
+        asked = self._asked(graph, known, condition_on)
+        theta, given = self._unary(asked, asked.y), self._one_hot(asked.y)
+        generator, sampler = self._generator(seed), Gibbs(self._potentials, edges_of(asked), self.mean_log_)
+        beliefs = self._beliefs(asked, theta, given)
+        theta, beliefs, given = (part.expand(-1, num_samples, -1) for part in (theta, beliefs, given))
+        return self.target_.decode(sampler.sample(theta, beliefs, given, SWEEPS, generator).T.numpy())
+
+    def chains(self, y_train: NDArray[np.int64]) -> ChainSampler:
+        """Draws joint labellings of the fitted graph for a model that is to learn from them; only right after `fit`."""
+        sampler = Gibbs(self._potentials, edges_of(self.graph_), self.mean_log_)
+        unary = self._potentials.unary(log_probabilities(self._fold_answers.transpose(1, 0, 2)))
+        return ChainSampler(unary, partial(self._beliefs, self.graph_), sampler, y_train, self._labels.fold)
 
     def _fitted_network(self) -> Potentials:
         return Potentials(self.target_.channels, self.coupling_)
+
+
+class ChainSampler:
+    """Joint labellings, one for each fold of the training labels at a time.
+
+    Each is drawn without the labels of its fold, from answers of a base model that did not see them. In every other
+    call some of its own labels are given, too, up to half of them.
+    """
+
+    def __init__(
+        self,
+        unary: Tensor,
+        beliefs: Callable[[Tensor, Tensor], Tensor],
+        sampler: Gibbs,
+        y_train: NDArray[np.int64],
+        fold: NDArray[np.int64],
+    ) -> None:
+        self.unary, self.beliefs, self.sampler = unary, beliefs, sampler
+        self.truth, of_node = torch.from_numpy(y_train).unsqueeze(1), torch.from_numpy(fold).unsqueeze(1)
+        self.labelled = of_node >= 0
+        self.hidden = of_node == torch.arange(unary.shape[1])
+        self.given = self.labelled & ~self.hidden
+        self.known = self.field(self.truth.expand_as(self.given), self.given)
+        self.given_beliefs = beliefs(unary, self.known)
+
+    def field(self, y: Tensor, mask: Tensor) -> Tensor:
+        """One-hot labels (nodes, folds, classes) where the mask says so, zero elsewhere."""
+        return torch.nn.functional.one_hot(y.clamp_min(0), self.unary.shape[-1]).float() * mask.unsqueeze(-1)
+
+    @torch.no_grad()
+    def draw(self, generator: torch.Generator, shows_own: bool) -> Chains:
+        y = self.sampler.sample(self.unary, self.given_beliefs, self.known, SWEEPS, generator)
+        y = torch.where(self.labelled, self.truth, y)
+        shown, beliefs = self.given, self.given_beliefs
+        if shows_own:
+            share = MOST_SHOWN * torch.rand(y.shape[1], generator=generator)
+            shown = shown | ((torch.rand(y.shape, generator=generator) < share) & ~self.hidden)
+            beliefs = self.beliefs(self.unary, self.field(y, shown))
+        return Chains(y.T, shown.T, beliefs.log_softmax(dim=-1).transpose(0, 1))
 
 
 @dataclass

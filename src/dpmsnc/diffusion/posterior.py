@@ -8,6 +8,8 @@ again, which carries labels across many hops.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -28,10 +30,18 @@ class Posterior:
     """What can be asked of a denoiser on a graph with known labels; `NodeClassifier` and the E-step both ask it."""
 
     def __init__(
-        self, denoiser: Denoiser, objective: Objective, graph: GraphTensors, known: Known, sampling: Sampling
+        self,
+        denoiser: Denoiser,
+        objective: Objective,
+        graph: GraphTensors,
+        known: Known,
+        sampling: Sampling,
+        offset: Tensor | None = None,
     ) -> None:
+        """`offset` are log-probabilities (rows, channels) given the known labels, which the denoiser corrects."""
         self.denoiser, self.objective = denoiser, objective
-        self.context = denoiser.precompute(graph, objective.schedule.num_steps)
+        context = denoiser.precompute(graph, objective.schedule.num_steps)
+        self.context = replace(context, offset=None if offset is None else offset.unsqueeze(1))
         self.known, self.sampling, self.target = known, sampling, objective.target
 
     def sample(
@@ -47,6 +57,24 @@ class Posterior:
         if clamp_known:
             y = torch.where(self.known.mask.unsqueeze(-1), self.known.y, y)
         return self.target.nearest(y)
+
+    def marginals(self, num_samples: int, temperature: float, generator: torch.Generator) -> Tensor:
+        """Probabilities (rows, channels): the network's estimates of y_0, averaged over samples and reverse steps.
+
+        E[E[y_0 | y_t]] = E[y_0] at every t, but later estimates are surer of the single sample and average out more
+        slowly: those of the first half of the times count. Where rounds adopt labels, only the last round does.
+        """
+        estimates: list[Tensor] = []
+        T = self.objective.schedule.num_steps
+
+        def record(t: int, y_t: Tensor, estimate: Estimate) -> None:
+            if t == T:
+                estimates.clear()
+            if t >= T / 2:
+                estimates.append(estimate.y0.mean(dim=1))
+
+        self.draw(num_samples, temperature, generator, record)
+        return torch.stack(estimates).mean(dim=0).clone()
 
     def draw(
         self, num_samples: int, temperature: float, generator: torch.Generator, callback: Callback | None = None

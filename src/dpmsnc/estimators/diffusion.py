@@ -22,6 +22,7 @@ from dpmsnc.config import (
     ProcessName,
     Sampling,
     ScalingName,
+    StartName,
     Training,
     check_choices,
     check_number,
@@ -37,9 +38,11 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from dpmsnc.baselines.crf import CRF
     from dpmsnc.diffusion.objective import Objective
     from dpmsnc.diffusion.posterior import Posterior
     from dpmsnc.diffusion.sampler import Callback
+    from dpmsnc.graph.features import Features
     from dpmsnc.nn.denoiser import Denoiser
     from dpmsnc.training.trainer import History, Source, Trainer
 
@@ -57,6 +60,7 @@ class DiffusionEstimator(Estimator):
     conditioning: ConditioningName
     parameterisation: ParameterisationName
     initialiser: Any
+    start: StartName
     scaling: ScalingName
     device: str
     threads: int
@@ -120,6 +124,7 @@ class DiffusionEstimator(Estimator):
     ) -> Trainer:
         import torch
 
+        from dpmsnc.training.corrected import Corrected
         from dpmsnc.training.full import FullyLabelled, LabelledGraphs
         from dpmsnc.training.optimiser import Optimiser
         from dpmsnc.training.partial import PartlyLabelled
@@ -136,19 +141,61 @@ class DiffusionEstimator(Estimator):
             source = FullyLabelled(optimiser, objective, [batch], self.training, generator)
         else:
             labels = np.where(train.reshape(-1, *[1] * (y_train.ndim - 1)), y_train, y_validation)
-            source = PartlyLabelled(
-                optimiser,
-                objective,
-                self._tensors(graph),
-                labels=self._tensor(labels),
-                train=self._tensor(train),
-                validation=self._tensor(validation),
-                initial=self._tensor(self._initial_probabilities(graph, fit_initialiser)),
-                options=self.training,
-                sampling=self.sampling,
-                generator=generator,
-            )
+            parts: dict[str, Any] = {
+                "labels": self._tensor(labels),
+                "train": self._tensor(train),
+                "validation": self._tensor(validation),
+                "options": self.training,
+                "sampling": self.sampling,
+                "generator": generator,
+            }
+            if self._corrects:
+                self.initialiser_ = self._fit_initialiser(graph, y_train, y_validation)
+                q = self.initialiser_._marginals(graph, y_train)
+                source = Corrected(
+                    optimiser,
+                    objective,
+                    self._tensors(graph),
+                    sampler=self.initialiser_.chains(y_train),
+                    offset=self._log(q),
+                    initial=self._tensor(self.target_.mean_field(q)),
+                    **parts,
+                )
+            else:
+                initial = self._initial_probabilities(graph, fit_initialiser)
+                source = PartlyLabelled(
+                    optimiser, objective, self._tensors(graph), initial=self._tensor(initial), **parts
+                )
         return Trainer(optimiser, objective, source, self.training, generator)
+
+    @property
+    def _corrects(self) -> bool:
+        """Whether the network corrects an initialiser; that of tags, numbers and fully labelled graphs does not."""
+        from dpmsnc.targets import OneClass
+
+        partly = not self.train_.all()
+        return self.start == "initialiser" and isinstance(self.target_, OneClass) and partly
+
+    def _fit_initialiser(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any]) -> CRF:
+        """The initialiser under a pairwise model, both of training labels; validation labels choose."""
+        from dpmsnc.baselines.crf import CRF
+        from dpmsnc.baselines.initialiser import make_initialiser
+
+        base = "auto" if self.initialiser == "auto" else make_initialiser(self)
+        initialiser = CRF(base=base, seed=self.seed)
+        initialiser._learn(graph, y_train, y_validation)
+        return initialiser
+
+    def _log(self, p: NDArray[Any]) -> Tensor:
+        """Logarithms of probabilities, none of which is ruled out."""
+        from dpmsnc.baselines.crf import log_probabilities
+
+        return log_probabilities(p).to(self._device())
+
+    def _fit_features(self, graph: Graph) -> Features:
+        from dpmsnc.graph.features import Features
+
+        return Features.fit(graph, self.scaling, structure=self.start == "initialiser")
 
     def _initial_probabilities(self, graph: Graph, fit_initialiser: bool = True) -> NDArray[np.float32]:
         """Mean-field probabilities of the first buffer; nothing is known where a checkpoint brings them."""
@@ -173,6 +220,7 @@ class DiffusionEstimator(Estimator):
         self.best_step_, self.best_score_ = trainer.best_step, trainer.best_score
         outcome = trainer.source.outcome()
         self.buffer_, self.initialiser_proba_, self.progressive_ = outcome.buffer, outcome.initial, outcome.progressive
+        self.sharpness_ = outcome.sharpness
 
     def _denoiser(self) -> Denoiser:
         from dpmsnc.nn.denoiser import Denoiser
@@ -186,6 +234,7 @@ class DiffusionEstimator(Estimator):
             self.dropout,
             self.head_layers,
             shows_known=self.conditioning == "amortised",
+            corrects=self._corrects,
         )
 
     def _objective(self) -> Objective:
@@ -200,7 +249,8 @@ class DiffusionEstimator(Estimator):
 
         known = Known.of(self.target_.field(self._tensor(asked.y)), self._tensor(asked.known))
         sampling = replace(self.sampling, progressive=self.progressive_)
-        return Posterior(self.denoiser_, self._objective(), self._tensors(asked), known, sampling)
+        offset = self._log(self.initialiser_._marginals(asked, asked.y)) if self._corrects else None
+        return Posterior(self.denoiser_, self._objective(), self._tensors(asked), known, sampling, offset)
 
     def _draw(
         self,
@@ -224,6 +274,19 @@ class DiffusionEstimator(Estimator):
         if clamp_known:  # to the last digit, which the field of a real value has not
             drawn[:, asked.known] = asked.y[asked.known]
         return drawn
+
+    def _averaged(self, asked: Graph, num_samples: int, temperature: float, seed: int | None) -> NDArray[np.float64]:
+        """Calibrated marginals (nodes, channels) from the network's estimates."""
+        import torch
+
+        from dpmsnc.nn.process import threads
+
+        check_number("num_samples", num_samples, 1, LIMITS["num_samples"], whole=True)
+        check_number("temperature", temperature, 0)
+        with threads(self.threads):
+            marginals = self._posterior(asked).marginals(num_samples, temperature, self._generator(seed))
+        sharpened = self.target_.sharpen(marginals.double(), 1 / self.sharpness_)
+        return torch.as_tensor(sharpened).cpu().numpy()
 
     def _answer(self, asked: Graph, clamp_known: bool = True, callback: Callback | None = None) -> NDArray[Any]:
         return self._draw(asked, 1, self.sampling.temperature, None, clamp_known, callback)[0]
@@ -262,12 +325,16 @@ class DiffusionEstimator(Estimator):
         STEPS.find(self.sampling.method)
         backbone_class(self.backbone)
         self.schedule.grid(self.sampling.steps)
+        if self.start == "initialiser" and self.parameterisation == "epsilon":
+            raise InputError("noise is no correction of an initialiser; use parameterisation='label' or start='random'")
         if self.process == "blank" and self.parameterisation == "epsilon":
             raise InputError("without diffusion there is no noise to predict; use parameterisation='label'")
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """What `save` keeps beside settings and graph: tensors, and values that JSON can hold."""
         import torch
+
+        from dpmsnc.estimators.state import pack
 
         weights = self.denoiser_.state_dict()
         with torch.device("meta"):
@@ -281,11 +348,14 @@ class DiffusionEstimator(Estimator):
         values = {
             "features": features,
             "progressive": self.progressive_,
+            "sharpness": self.sharpness_,
             "best_step": self.best_step_,
             "best_score": self.best_score_,
             "interrupted": self.interrupted_,
             "history": asdict(self.history_),
         }
+        if self._corrects:
+            values["initialiser"] = pack(self.initialiser_, "initialiser", tensors)
         return tensors | {"buffer": self.buffer_}, values
 
     @classmethod
@@ -295,6 +365,7 @@ class DiffusionEstimator(Estimator):
         """The fitted classifier again; no network is allocated beyond the weights that there are."""
         import torch
 
+        from dpmsnc.estimators.state import unpack
         from dpmsnc.graph.features import Features
         from dpmsnc.training.trainer import History
 
@@ -308,6 +379,8 @@ class DiffusionEstimator(Estimator):
         clf.train_, clf.validation_ = train.bool().numpy(), validation.bool().numpy()
         scaling = {name: tensor.numpy() for name, tensor in group(tensors, "features/").items()}
         clf._take(graph, Features.from_state(values["features"], scaling))
+        if clf._corrects:
+            clf.initialiser_ = unpack(clf, values["initialiser"], tensors)
         with torch.device("meta"):
             clf.denoiser_ = clf._denoiser()
         weights = {name: v.float() if v.is_floating_point() else v for name, v in group(tensors, "denoiser/").items()}
@@ -320,5 +393,7 @@ class DiffusionEstimator(Estimator):
             values[name] for name in ("progressive", "best_step", "interrupted")
         )
         check_number("progressive", clf.progressive_, 0, 1)
+        clf.sharpness_ = values["sharpness"]
+        check_number("sharpness", clf.sharpness_, 0)
         (clf.best_score_,) = with_nan([values["best_score"]])
         return clf

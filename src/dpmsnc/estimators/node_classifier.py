@@ -21,6 +21,7 @@ from dpmsnc.config import (
     ParameterisationName,
     Sampling,
     ScalingName,
+    StartName,
     Training,
     check_number,
 )
@@ -43,10 +44,13 @@ class NodeClassifier(DiffusionEstimator):
     Args:
         backbone: The graph network inside the denoiser: "gcn", "gat", "gcnii", "sage", "gin"; a name with options, as
             in "gcn(norm='layer')" or ("gcn", {"norm": "layer"}); or a class of your own.
-        initialiser: What fills the first buffer: "pta", "gnn" (the same backbone, plain), "grand", "g3nn", "gmnn",
-            "gcn", "gat" (which drops attention), "sage", "stack" (a mixture), "lp", "uniform", or another method; in
-            Python also a name with settings, as in ("lp", {"alpha": 0.1}), or an object with `fit(graph,
-            validation=None)` and `predict_proba()`. Names are for classes: tags and numbers start from "uniform".
+        initialiser: What the network begins as. "auto" chooses among simple methods by labels that they have not seen;
+            else "pta", "gnn" (the same backbone, plain), "grand", "g3nn", "gmnn", "gcn", "gat" (which drops attention),
+            "sage", "stack" (a mixture), "lp", "uniform", or another method; in Python also a name with settings, as in
+            ("lp", {"alpha": 0.1}), or an object with `fit(graph, validation=None)` and `predict_proba()`. Names are for
+            classes: tags and numbers start from "uniform".
+        start: The network begins as its initialiser under a pairwise model and learns a correction ("initialiser"), or
+            begins at random and learns from labels that the initialiser drew ("random", the paper's).
         conditioning: How known labels enter: shown to a network trained for it ("amortised"), or by Algorithm 2's
             gradient and projection ("guided").
         parameterisation: What the network predicts: the label behind the noise, or the noise (the paper's).
@@ -74,7 +78,8 @@ class NodeClassifier(DiffusionEstimator):
         head_layers: int = 1,
         conditioning: ConditioningName = "amortised",
         parameterisation: ParameterisationName = "label",
-        initialiser: Any = "pta",
+        initialiser: Any = "auto",
+        start: StartName = "initialiser",
         scaling: ScalingName = "unit",
         seed: int = 0,
         device: str = "auto",
@@ -92,6 +97,7 @@ class NodeClassifier(DiffusionEstimator):
         self.conditioning: ConditioningName = conditioning
         self.parameterisation: ParameterisationName = parameterisation
         self.initialiser = initialiser
+        self.start: StartName = start
         self.scaling: ScalingName = scaling
         self.seed = seed
         self.device = device
@@ -183,13 +189,17 @@ class NodeClassifier(DiffusionEstimator):
         condition_on: Which = "known",
         clamp_known: bool = True,
     ) -> NDArray[np.float64]:
-        """Marginals (nodes, classes) as frequencies in joint samples, columns in the order of `classes_`.
+        """Marginals (nodes, classes), columns in the order of `classes_`; a known label has all of its node's mass.
 
-        Half a count is added to every class, so that no class is impossible because few samples were drawn; known
-        nodes have all their mass on their label.
+        They are the network's estimates, averaged over joint samples and calibrated on validation labels. A model of
+        noise has no such estimates: its marginals are frequencies in joint samples, with half a count more for every
+        class.
         """
         asked = self._asked(graph, known, condition_on)
-        proba = self.target_.marginals(self._draw(asked, num_samples, temperature, seed, clamp_known))
+        if self.parameterisation == "label" and self.target_.names:
+            proba = self._averaged(asked, num_samples, temperature, seed)
+        else:
+            proba = self.target_.marginals(self._draw(asked, num_samples, temperature, seed, clamp_known))
         return self._clamped(asked, proba) if clamp_known else proba
 
     @contextmanager

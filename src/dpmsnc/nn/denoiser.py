@@ -5,6 +5,10 @@ r"""The denoising network of appendix C.1, in two parts.
 `encode(graph)` computes all that depends on neither y_t nor t; `forward(y_t, t, context)` the rest, for a whole
 batch of label fields at once. With `shows_known` the network is also told which labels are known ("amortised
 conditioning"): known nodes carry their clean label instead of y_t, and one more input channel says so.
+
+A network that `corrects` an initialiser is given its log-probabilities, the `offset` of the context. It reads the
+probabilities beside the labels, and the offset is added to its output. Its last layer begins at zero, so that the
+network begins as its initialiser.
 """
 
 from __future__ import annotations
@@ -39,6 +43,14 @@ class Context:
     graph: GraphTensors
     times: Tensor | None = None
     """f(t) of every time t (T + 1, channels), where no gradient of it is asked for."""
+    offset: Tensor | None = None
+    """What the output is added to (nodes, 1 or batch, classes)."""
+
+    def part(self, entries: slice) -> Context:
+        """Some entries of a batch; an offset given once for all of them stays as it is."""
+        if self.offset is None or self.offset.shape[1] == 1:
+            return self
+        return replace(self, offset=self.offset[:, entries])
 
 
 class Denoiser(nn.Module):
@@ -56,10 +68,12 @@ class Denoiser(nn.Module):
         dropout: float = 0.5,
         head_layers: int = 1,
         shows_known: bool = False,
+        corrects: bool = False,
     ) -> None:
         super().__init__()
-        self.shows_known, self.dropout, self.hidden_channels = shows_known, dropout, hidden_channels
-        label_channels = num_classes + shows_known
+        self.shows_known, self.corrects = shows_known, corrects
+        self.dropout, self.hidden_channels = dropout, hidden_channels
+        label_channels = num_classes * (1 + corrects) + shows_known
         self.backbone = make_backbone(backbone, in_channels, hidden_channels, num_layers, label_channels, dropout)
         self.time = nn.Sequential(
             nn.Linear(TIME_CHANNELS, TIME_CHANNELS), nn.ELU(), nn.Linear(TIME_CHANNELS, hidden_channels)
@@ -69,6 +83,9 @@ class Denoiser(nn.Module):
         self.head = nn.ModuleList(
             nn.Linear(i, o) for i, o in zip([width, *hidden], [*hidden, num_classes], strict=True)
         )
+        if corrects:
+            nn.init.zeros_(self.head[-1].weight)
+            nn.init.zeros_(self.head[-1].bias)
 
     def encode(self, graph: GraphTensors) -> Context:
         return Context(self.backbone.encode(graph), graph)
@@ -97,7 +114,7 @@ class Denoiser(nn.Module):
         if len(chunks) == 1:
             return self.evaluate(y_t, t, context, known, generator, recorder)
         outputs = [
-            self.evaluate(y_t[:, part], t_part, context, known and known.part(part), generator, recorder)
+            self.evaluate(y_t[:, part], t_part, context.part(part), known and known.part(part), generator, recorder)
             for part in chunks
             for t_part in [t if isinstance(t, int) or t.shape[-1] == 1 else t[..., part]]
         ]
@@ -119,13 +136,13 @@ class Denoiser(nn.Module):
         recorder: HiddenRecorder | None = None,
     ) -> Tensor:
         """`forward` on a batch that is small enough."""
-        labels = self.show(y_t, known)
+        labels = self.show(y_t, known, context.offset)
         h = self.backbone(context.encoded, context.graph, labels, self.time_shift(t, context), generator, recorder)
         first, *rest = self.head
         h = project(h, labels, first.weight, first.bias)
         for layer in rest:
             h = layer(dropout(nn.functional.elu(h), self.dropout, generator))
-        return h
+        return h + context.offset if self.corrects and context.offset is not None else h
 
     @property
     def num_layers(self) -> int:
@@ -133,7 +150,7 @@ class Denoiser(nn.Module):
 
     @property
     def has_backward(self) -> bool:
-        return self.backbone.has_backward and not self.shows_known and len(list(self.head)) == 1
+        return self.backbone.has_backward and not (self.shows_known or self.corrects) and len(list(self.head)) == 1
 
     def backward(self, grad: Tensor, recorder: HiddenRecorder) -> Tensor:
         """The gradient by y_t at all nodes of a receptive field, from that by the output at the nodes it began with."""
@@ -156,14 +173,16 @@ class Denoiser(nn.Module):
         times, index = t.unique(return_inverse=True)
         return nn.functional.embedding(index, self.embed(times))
 
-    def show(self, y_t: Tensor, known: Known | None) -> Tensor:
-        """The labels as the network is shown them."""
-        if not self.shows_known:
-            return y_t
-        if known is None:
-            return torch.cat([y_t, y_t.new_zeros(*y_t.shape[:2], 1)], dim=-1)
-        mask = known.mask.unsqueeze(-1)
-        return torch.cat([torch.where(mask, known.y, y_t), mask.to(y_t.dtype).expand(*y_t.shape[:2], 1)], dim=-1)
+    def show(self, y_t: Tensor, known: Known | None, offset: Tensor | None = None) -> Tensor:
+        """The labels as the network is shown them, and beside them what its initialiser says."""
+        parts = [y_t]
+        if self.shows_known:
+            mask = y_t.new_zeros(*y_t.shape[:2], 1) if known is None else known.mask.unsqueeze(-1)
+            shown = y_t if known is None else torch.where(mask, known.y, y_t)
+            parts = [shown, mask.to(y_t.dtype).expand(*y_t.shape[:2], 1)]
+        if self.corrects:
+            parts.append(torch.zeros_like(y_t) if offset is None else offset.exp().to(y_t.dtype).expand_as(y_t))
+        return torch.cat(parts, dim=-1) if len(parts) > 1 else y_t
 
 
 def sinusoid(t: Tensor) -> Tensor:

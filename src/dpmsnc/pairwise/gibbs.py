@@ -42,9 +42,7 @@ class Gibbs:
             self.groups.append((torch.from_numpy(nodes).to(edges.device), rows))
 
     @torch.no_grad()
-    def sample(
-        self, theta: Tensor, beliefs: Tensor, known: Tensor, sweeps: int, generator: torch.Generator
-    ) -> Tensor:
+    def sample(self, theta: Tensor, beliefs: Tensor, known: Tensor, sweeps: int, generator: torch.Generator) -> Tensor:
         """Class indices (nodes, batch) after so many sweeps; `theta`, `beliefs` (logits) and the one-hot labels `known`
         are shaped (nodes, batch, classes)."""
         given = known.sum(dim=-1) > 0

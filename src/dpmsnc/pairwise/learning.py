@@ -69,11 +69,22 @@ def learn(folds: Folds, edges: Edges, coupling: Coupling, steps: int = 30, itera
     """The potentials under which the labels of the folds are most likely."""
     num_classes = folds.log_p.shape[-1]
     if coupling == "none":
-        return descend(Potentials(num_classes, "none"), folds, edges, steps, 0)
+        return descend(Potentials(num_classes, "none"), folds, edges, steps, iterations=0)
     trials = [descend(Potentials(num_classes, "one", J), folds, edges, TRIAL_STEPS, iterations) for J in STARTS]
     best = min(trials, key=lambda trial: loss_of(trial, folds, edges, iterations).item())
     best = Potentials.like(best, coupling)
     return strengthen(descend(best, folds, edges, steps, iterations), folds, edges, iterations)
+
+
+def with_coupling(
+    potentials: Potentials, J: float, folds: Folds, edges: Edges, steps: int, iterations: int
+) -> Potentials:
+    """The same sign of coupling with another strength, and everything else learned again."""
+    fixed = copy.deepcopy(potentials)
+    with torch.no_grad():
+        fixed.J.fill_(J if potentials.J >= 0 else -J)
+    fixed.J.requires_grad_(False)
+    return descend(fixed, folds, edges, steps, iterations)
 
 
 @torch.no_grad()
@@ -83,8 +94,8 @@ def strengthen(potentials: Potentials, folds: Folds, edges: Edges, iterations: i
     loss = loss_of(potentials, folds, edges, iterations)
     for _ in range(DOUBLINGS):
         stronger = copy.deepcopy(potentials)
-        stronger.J *= 2
-        stronger.R *= 2
+        stronger.J.mul_(2)
+        stronger.R.mul_(2)
         found = loss_of(stronger, folds, edges, iterations)
         if not found < loss:
             break

@@ -57,11 +57,16 @@ class Propagation:
 
     def passed_on(self, total: Tensor, messages: Tensor) -> Tensor:
         """Messages from the sum of all that a node has."""
-        q = (self.edges.send(total) - messages[self.edges.reverse]).softmax(dim=-1)
+        q = softmax(self.edges.send(total) - messages[self.edges.reverse])
         if not self.potentials.has_rest:
             return torch.log1p((self.agreement * q).clamp_min(-1 + 1e-6))
         parts = [part @ matrix for part, matrix in zip(q.split(self.edges.sizes), self.compatibilities)]
         return torch.cat(parts).clamp_min(1e-12).log()
+
+
+def softmax(logits: Tensor) -> Tensor:
+    """Over the last axis, but computed over the first one: torch is ten times slower along an axis of a few classes."""
+    return logits.movedim(-1, 0).softmax(dim=0).movedim(0, -1)
 
 
 def clamped(theta: Tensor, known: Tensor) -> Tensor:

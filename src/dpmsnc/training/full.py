@@ -70,6 +70,8 @@ class LabelledGraphs:
 class FullyLabelled:
     """The source of training on one union of graphs after the other, in an order shuffled anew each time round."""
 
+    begins_fitted = False
+
     def __init__(
         self,
         optimiser: Optimiser,

@@ -35,11 +35,13 @@ class Draw:
     """Labels that the network is shown, for amortised conditioning."""
     keep: Tensor | None = None
     """Zero where a row goes without features (rows, draws, 1)."""
+    offset: Tensor | None = None
+    """Log-probabilities (rows, draws, channels) that the network corrects."""
 
 
 def accumulate(denoiser: Denoiser, objective: Objective, draw: Draw, generator: torch.Generator) -> float:
     """Add the gradient of sum(weights * loss) to the parameters, and return that sum."""
-    context = denoiser.encode(draw.graph)
+    context = replace(denoiser.encode(draw.graph), offset=draw.offset)
     encoded = context.encoded.detach().requires_grad_()
     y_0, t, eps = draw.y_0, draw.t, draw.eps
     y_t = objective.scale_input(objective.corrupt(y_0, t, eps), t)
@@ -47,7 +49,8 @@ def accumulate(denoiser: Denoiser, objective: Objective, draw: Draw, generator: 
     for part in denoiser.chunks(*eps.shape[:2]):
         seen = encoded if draw.keep is None else encoded * draw.keep[:, part]
         shown = None if draw.shown is None else draw.shown.part(part)
-        output = denoiser.evaluate(y_t[:, part], t[..., part], replace(context, encoded=seen), shown, generator)
+        seen_part = replace(context.part(part), encoded=seen)
+        output = denoiser.evaluate(y_t[:, part], t[..., part], seen_part, shown, generator)
         losses = objective.loss(output, y_0[:, part], eps[:, part], t[..., part])
         loss = (draw.weights[:, part] * losses).sum()
         loss.backward()

@@ -47,6 +47,9 @@ LEAST_TEMPERATURE = 1e-3
 class PartlyLabelled:
     """The source of Algorithm 1 on one graph, or on the disjoint union of several."""
 
+    begins_fitted = False
+    offset: Tensor | None = None
+
     def __init__(
         self,
         optimiser: Optimiser,
@@ -96,9 +99,12 @@ class PartlyLabelled:
 
     def sample(self, known: Known, share: float, count: int, temperature: float) -> Tensor:
         """Joint labellings (rows, count, ...) of the averaged weights given known labels."""
+        return self.posterior(known, share).sample(count, temperature, self.generator)
+
+    def posterior(self, known: Known, share: float) -> Posterior:
+        """What the averaged weights say given known labels, in rounds that adopt that share of the rows."""
         sampling = replace(self.sampling, progressive=share)
-        posterior = Posterior(self.optimiser.averaged, self.objective, self.graph, known, sampling)
-        return posterior.sample(count, temperature, self.generator)
+        return Posterior(self.optimiser.averaged, self.objective, self.graph, known, sampling, self.offset)
 
     def skill(self) -> float:
         """How much better than guessing the model finds training labels hidden from it: half are shown, half asked."""

@@ -41,10 +41,15 @@ class Outcome(NamedTuple):
     """Mean-field probabilities (rows, channels) of the initialiser; None where there was none."""
     progressive: float
     """Share of the rows that each progressive round adopts; 0 for a single run."""
+    sharpness: float = 1.0
+    """The inverse temperature that calibrates marginals."""
 
 
 class Source(Protocol):
     """Where training data come from, and how good a model is."""
+
+    begins_fitted: bool
+    """Whether the weights before the first step are worth to be scored."""
 
     def refresh(self, step: int) -> None:
         """The E-step before that step, where one is due."""
@@ -96,6 +101,8 @@ class Trainer:
         self.loss, self.history = math.nan, History()
 
     def run(self, progress: Progress | None = None) -> None:
+        if self.step == 0 and self.source.begins_fitted:
+            self.evaluate()
         while not self.finished:
             self.source.refresh(self.step)
             self.update(self.source.draw())

@@ -31,7 +31,6 @@ from typing import Any
 
 import numpy as np
 
-from dpmsnc.baselines import METHODS
 from dpmsnc.data import Task
 from dpmsnc.data import load as load_benchmark
 from dpmsnc.data.benchmarks import per_class
