@@ -16,7 +16,7 @@ Learning Algorithms", 2021; Qu et al., "Neural Structured Prediction for Inducti
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, cast
@@ -36,24 +36,22 @@ from dpmsnc.baselines.pta import PTA
 from dpmsnc.baselines.uniform import Uniform
 from dpmsnc.config import LIMITS, ScalingName, check_number
 from dpmsnc.estimators.base import METHODS, Method, Which, seeded
-from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.graph import Graph
 from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.gibbs import Gibbs
-from dpmsnc.pairwise.learning import Folds, learn, with_coupling
-from dpmsnc.pairwise.potentials import LEAST, Coupling, Potentials
+from dpmsnc.pairwise.learning import Folds, learn, refine, with_coupling
+from dpmsnc.pairwise.potentials import LEAST, Potentials
 from dpmsnc.pairwise.propagation import Propagation
 from dpmsnc.training.chains import Chains
 
 LABELS_A_COUPLING = 4
 """Training labels that there must be for every number of a full matrix of couplings; with fewer, one has to do."""
-LEARNING_ITERATIONS = 12
-"""Of belief propagation, while the pairwise model is learned."""
-ITERATIONS = (LEARNING_ITERATIONS, 200)
-"""When a fitted model is asked, whichever scores better: labels travel further with many, but on dense graphs belief
-propagation need not converge."""
+ITERATIONS = 200
+"""At most, when a model is scored or asked, so that labels travel far. Couplings with which it does not converge score
+badly."""
 SWEEPS = 20
-WORK = 2.0e9
-"""Entries of messages that learning may touch; graphs with many edges take fewer steps."""
+WORK = 2.0e6
+"""Entries of messages times steps of learning; graphs with many edges take fewer steps."""
 LEAST_STEPS, MOST_STEPS = 8, 25
 STRONGER = (0.25, 0.5, 1.0)
 """Couplings that are tried in place of a weaker one. Few labels do not tell a sure base model without couplings from a
@@ -120,44 +118,33 @@ class CRF(Baseline):
         builders = _bases(graph, self.seed) if auto else {str(self.base): self._given_base}
         bases, scores = compare(builders, graph, y_train, labels)
         edges = edges_of(graph)
-        trials = [
-            self._trial(base, coupling, edges, labels)
-            for base in bases[:UNDER_MODEL]
-            for coupling in self._couplings(graph.num_classes, int((y_train != UNKNOWN).sum()))
-        ]
+        trials = [trial for base in bases[:UNDER_MODEL] for trial in self._trials(base, edges, labels)]
         best = max(trials, key=lambda trial: trial.score + CLOSE * (trial.potentials.coupling != "none"))
         self.choices_ = describe(trials, scores)
         self.base_ = fitted(builders[best.base.name](), graph, y_train)
         self.network_, self.mean_log_ = best.potentials.requires_grad_(False), edges.mean_log
-        self.coupling_, self.iterations_ = best.potentials.coupling, best.iterations
+        self.coupling_ = best.potentials.coupling
         self._labels, self._fold_answers = labels, np.stack(best.base.answers)
 
-    def _couplings(self, num_classes: int, num_labels: int) -> tuple[Coupling, ...]:
-        if self.coupling != "auto":
-            return (self.coupling,)
-        enough = num_labels >= LABELS_A_COUPLING * num_classes * (num_classes + 1) / 2
-        return ("none", "one", "full") if enough else ("none", "one")
-
-    def _trial(self, base: Candidate, coupling: Coupling, edges: Edges, labels: Labels) -> Trial:
+    def _trials(self, base: Candidate, edges: Edges, labels: Labels) -> Iterator[Trial]:
+        """The base model alone, with one coupling, and with a matrix of them where there are labels enough."""
         log_p = log_probabilities(np.stack(base.answers, axis=1))
         folds = Folds(log_p, torch.from_numpy(labels.y), torch.from_numpy(labels.fold))
-        work = LEARNING_ITERATIONS * max(len(edges), 1) * log_p.shape[-1]
-        steps = int(np.clip(WORK / work / 100, LEAST_STEPS, MOST_STEPS))
-        trial = self._scored(base, learn(folds, edges, coupling, steps, LEARNING_ITERATIONS), folds, edges, labels)
-        for J in STRONGER if coupling == "one" and abs(trial.potentials.J.item()) < STRONGER[-1] else ():
-            if abs(trial.potentials.J.item()) >= J:
-                continue
-            fixed = with_coupling(trial.potentials, J, folds, edges, steps // 3, LEARNING_ITERATIONS)
-            stronger = self._scored(base, fixed, folds, edges, labels)
-            if stronger.score < trial.score - CLOSE:
-                break
-            trial = Trial(base, fixed, max(stronger.score, trial.score), stronger.iterations)
-        return trial
+        C = log_p.shape[-1]
+        steps = int(np.clip(WORK / (max(len(edges), 1) * C), LEAST_STEPS, MOST_STEPS))
 
-    def _scored(self, base: Candidate, potentials: Potentials, folds: Folds, edges: Edges, labels: Labels) -> Trial:
-        scores = {many: trial_score(potentials, folds, edges, labels, many) for many in ITERATIONS}
-        iterations = max(scores, key=lambda many: scores[many])
-        return Trial(base, potentials, scores[iterations], iterations)
+        def trial(potentials: Potentials) -> Trial:
+            return Trial(base, potentials, trial_score(potentials, folds, edges, labels))
+
+        if self.coupling in ("auto", "none"):
+            yield trial(learn(folds, edges, "none", steps))
+        if self.coupling == "none":
+            return
+        one = trial(learn(folds, edges, "one", steps))
+        if self.coupling != "full":
+            yield strongest(one, lambda J: trial(with_coupling(one.potentials, J, folds, edges, steps // 3)))
+        if self.coupling == "full" or (self.coupling == "auto" and folds.size >= LABELS_A_COUPLING * C * (C + 1) / 2):
+            yield trial(refine(one.potentials, "full", folds, edges, steps))
 
     @property
     def _potentials(self) -> Potentials:
@@ -171,7 +158,7 @@ class CRF(Baseline):
     def _beliefs(self, graph: Graph, theta: Tensor, known: Tensor) -> Tensor:
         """Logits (nodes, batch, classes) given unaries and one-hot labels of that shape."""
         propagation = Propagation(self._potentials, edges_of(graph), self.mean_log_)
-        return propagation.beliefs(theta, known, self.iterations_)
+        return propagation.beliefs(theta, known, ITERATIONS)
 
     def _unary(self, graph: Graph, y: NDArray[np.int64]) -> Tensor:
         """theta (nodes, 1, classes) given known labels."""
@@ -255,13 +242,25 @@ class Trial:
     base: Candidate
     potentials: Potentials
     score: float
-    iterations: int
+
+
+def strongest(trial: Trial, with_strength: Callable[[float], Trial]) -> Trial:
+    """The strongest coupling that is hardly worse than the best one."""
+    best = trial.score
+    for J in STRONGER:
+        if abs(trial.potentials.J.item()) < J:
+            stronger = with_strength(J)
+            if stronger.score < best - CLOSE:
+                break
+            best = max(best, stronger.score)
+            trial = Trial(trial.base, stronger.potentials, best)
+    return trial
 
 
 @torch.no_grad()
-def trial_score(potentials: Potentials, folds: Folds, edges: Edges, labels: Labels, iterations: int) -> float:
+def trial_score(potentials: Potentials, folds: Folds, edges: Edges, labels: Labels) -> float:
     """Mean log-likelihood of training labels in their folds, less a nat a coupling, and of validation labels."""
-    beliefs = folds.beliefs(potentials, edges, iterations)
+    beliefs = folds.beliefs(potentials, edges, ITERATIONS)
     V = torch.from_numpy(labels.validation)
     outside = beliefs[V].log_softmax(dim=-1)[torch.arange(len(V)), :, folds.y[V]].mean(dim=1)
     total = folds.log_likelihood(beliefs).sum() + outside.sum()

@@ -29,6 +29,8 @@ STARTS = (1.0, -1.0)
 """J that learning begins with, one after the other."""
 TRIAL_STEPS = 6
 """Steps from each start; the better one goes on."""
+ITERATIONS = 12
+"""Of belief propagation that the gradient goes through."""
 DOUBLINGS = 2
 """How often couplings may be doubled after learning."""
 WIDTHS = {"a": (1.0, 1.0), "b": (0.0, 0.3), "J": (0.0, 20.0), "gamma": (0.5, 0.5), "R": (0.0, 0.3)}
@@ -65,19 +67,26 @@ class Folds:
         return log_q.gather(1, self.y[self.asked].unsqueeze(1)).squeeze(1)
 
 
-def learn(folds: Folds, edges: Edges, coupling: Coupling, steps: int = 30, iterations: int = 12) -> Potentials:
+def learn(folds: Folds, edges: Edges, coupling: Coupling, steps: int = 25, iterations: int = ITERATIONS) -> Potentials:
     """The potentials under which the labels of the folds are most likely."""
     num_classes = folds.log_p.shape[-1]
     if coupling == "none":
         return descend(Potentials(num_classes, "none"), folds, edges, steps, iterations=0)
     trials = [descend(Potentials(num_classes, "one", J), folds, edges, TRIAL_STEPS, iterations) for J in STARTS]
     best = min(trials, key=lambda trial: loss_of(trial, folds, edges, iterations).item())
-    best = Potentials.like(best, coupling)
-    return strengthen(descend(best, folds, edges, steps, iterations), folds, edges, iterations)
+    return refine(best, coupling, folds, edges, steps, iterations)
+
+
+def refine(
+    potentials: Potentials, coupling: Coupling, folds: Folds, edges: Edges, steps: int, iterations: int = ITERATIONS
+) -> Potentials:
+    """Learning that goes on from other potentials."""
+    found = descend(Potentials.like(potentials, coupling), folds, edges, steps, iterations)
+    return strengthen(found, folds, edges, iterations)
 
 
 def with_coupling(
-    potentials: Potentials, J: float, folds: Folds, edges: Edges, steps: int, iterations: int
+    potentials: Potentials, J: float, folds: Folds, edges: Edges, steps: int, iterations: int = ITERATIONS
 ) -> Potentials:
     """The same sign of coupling with another strength, and everything else learned again."""
     fixed = copy.deepcopy(potentials)
