@@ -1,10 +1,10 @@
 r"""A conditional random field: a base model looks at every node, and neighbours are tied by one pairwise model.
 
 Base models are compared by the likelihood of labels that they have not seen, calibrated by one temperature: cheap ones
-first, fold by fold, and what is behind by more than chance is not fitted again. The best are then put under the
-pairwise model (`dpmsnc.pairwise`), learned on the same fold-wise answers, and compared again, with and without
-couplings. Scores are means of log-probabilities over training labels, each asked of a fit without it, and over the
-declared validation labels, which no fit sees. Couplings learned from the scored labels are charged one nat a parameter.
+first, fold by fold, and what is behind by more than chance is not fitted again. Those that are left are pooled under
+the pairwise model (`dpmsnc.pairwise`), learned on the same fold-wise answers, with and without couplings. Scores are
+means of log-probabilities over training labels, each asked of a fit without it, and over the declared validation
+labels, which no fit sees. Couplings learned from the scored labels are charged one nat a parameter.
 
 The marginals are those of belief propagation given the labels known when it is asked; `sample` draws joint labellings
 by Gibbs sampling.
@@ -19,6 +19,7 @@ import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -39,16 +40,13 @@ from dpmsnc.estimators.base import METHODS, Method, Which, seeded
 from dpmsnc.graph import Graph
 from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.gibbs import Gibbs
-from dpmsnc.pairwise.learning import Folds, learn, refine, with_coupling
+from dpmsnc.pairwise.learning import Folds, asking_iterations, learn, refine, with_coupling
 from dpmsnc.pairwise.potentials import LEAST, Potentials
 from dpmsnc.pairwise.propagation import Propagation
 from dpmsnc.training.chains import Chains
 
 LABELS_A_COUPLING = 4
 """Training labels that there must be for every number of a full matrix of couplings; with fewer, one has to do."""
-ITERATIONS = 200
-"""At most, when a model is scored or asked, so that labels travel far. Couplings with which it does not converge score
-badly."""
 SWEEPS = 20
 WORK = 2.0e6
 """Entries of messages times steps of learning; graphs with many edges take fewer steps."""
@@ -58,8 +56,8 @@ STRONGER = (0.25, 0.5, 1.0)
 less sure one with them. Of equally good ones the strongest is taken, which listens most to labels that are revealed."""
 MOST_SHOWN = 0.5
 """Share of its own labels that a joint labelling gives at most."""
-UNDER_MODEL = 2
-"""Base models that are tried under the pairwise model."""
+MOST_BASES = 3
+"""Base models that are pooled."""
 CouplingChoice = Literal["auto", "none", "one", "full"]
 
 
@@ -117,24 +115,27 @@ class CRF(Baseline):
         auto = isinstance(self.base, str) and self.base == "auto"
         builders = _bases(graph, self.seed) if auto else {str(self.base): self._given_base}
         bases, scores = compare(builders, graph, y_train, labels)
+        pools = [informative(bases, scores)[:MOST_BASES]]
+        if graph.x is None and "uniform" in builders and pools[0][0].name != "uniform":
+            pools.append(compare({"uniform": Uniform}, graph, y_train, labels)[0])
         edges = edges_of(graph)
-        trials = [trial for base in bases[:UNDER_MODEL] for trial in self._trials(base, edges, labels)]
+        trials = [trial for pool in pools for trial in self._trials(pool, edges, labels)]
         best = max(trials, key=lambda trial: trial.score + CLOSE * (trial.potentials.coupling != "none"))
         self.choices_ = describe(trials, scores)
-        self.base_ = fitted(builders[best.base.name](), graph, y_train)
+        self.bases_ = [fitted(builders[base.name](), graph, y_train) for base in best.bases]
         self.network_, self.mean_log_ = best.potentials.requires_grad_(False), edges.mean_log
         self.coupling_ = best.potentials.coupling
-        self._labels, self._fold_answers = labels, np.stack(best.base.answers)
+        self._labels, self._fold_answers = labels, pooled_answers(best.bases)
 
-    def _trials(self, base: Candidate, edges: Edges, labels: Labels) -> Iterator[Trial]:
-        """The base model alone, with one coupling, and with a matrix of them where there are labels enough."""
-        log_p = log_probabilities(np.stack(base.answers, axis=1))
+    def _trials(self, bases: list[Candidate], edges: Edges, labels: Labels) -> Iterator[Trial]:
+        """The base models alone, with one coupling, and with a matrix of them where there are labels enough."""
+        log_p = pooled_answers(bases)
         folds = Folds(log_p, torch.from_numpy(labels.y), torch.from_numpy(labels.fold))
         C = log_p.shape[-1]
         steps = int(np.clip(WORK / (max(len(edges), 1) * C), LEAST_STEPS, MOST_STEPS))
 
         def trial(potentials: Potentials) -> Trial:
-            return Trial(base, potentials, trial_score(potentials, folds, edges, labels))
+            return Trial(bases, potentials, trial_score(potentials, folds, edges, labels))
 
         if self.coupling in ("auto", "none"):
             yield trial(learn(folds, edges, "none", steps))
@@ -157,12 +158,14 @@ class CRF(Baseline):
     @torch.no_grad()
     def _beliefs(self, graph: Graph, theta: Tensor, known: Tensor) -> Tensor:
         """Logits (nodes, batch, classes) given unaries and one-hot labels of that shape."""
-        propagation = Propagation(self._potentials, edges_of(graph), self.mean_log_)
-        return propagation.beliefs(theta, known, ITERATIONS)
+        edges = edges_of(graph)
+        propagation = Propagation(self._potentials, edges, self.mean_log_)
+        return propagation.beliefs(theta, known, asking_iterations(edges, theta.shape[-1]))
 
     def _unary(self, graph: Graph, y: NDArray[np.int64]) -> Tensor:
         """theta (nodes, 1, classes) given known labels."""
-        return self._potentials.unary(log_probabilities(self.base_._marginals(graph, y))).unsqueeze(1)
+        answers = [log_probabilities(base._marginals(graph, y)) for base in self.bases_]
+        return self._potentials.unary(torch.stack(answers)).unsqueeze(1)
 
     def _one_hot(self, y: NDArray[np.int64]) -> Tensor:
         """Known labels (nodes, 1, classes), zero where there is none."""
@@ -189,11 +192,11 @@ class CRF(Baseline):
     def chains(self, y_train: NDArray[np.int64]) -> ChainSampler:
         """Draws joint labellings of the fitted graph for a model that is to learn from them; only right after `fit`."""
         sampler = Gibbs(self._potentials, edges_of(self.graph_), self.mean_log_)
-        unary = self._potentials.unary(log_probabilities(self._fold_answers.transpose(1, 0, 2)))
+        unary = self._potentials.unary(self._fold_answers)
         return ChainSampler(unary, partial(self._beliefs, self.graph_), sampler, y_train, self._labels.fold)
 
     def _fitted_network(self) -> Potentials:
-        return Potentials(self.target_.channels, self.coupling_)
+        return Potentials(self.target_.channels, self.coupling_, num_bases=len(self.bases_))
 
 
 class ChainSampler:
@@ -237,9 +240,9 @@ class ChainSampler:
 
 @dataclass
 class Trial:
-    """A base model under one kind of coupling."""
+    """Base models under one kind of coupling."""
 
-    base: Candidate
+    bases: list[Candidate]
     potentials: Potentials
     score: float
 
@@ -253,14 +256,14 @@ def strongest(trial: Trial, with_strength: Callable[[float], Trial]) -> Trial:
             if stronger.score < best - CLOSE:
                 break
             best = max(best, stronger.score)
-            trial = Trial(trial.base, stronger.potentials, best)
+            trial = Trial(trial.bases, stronger.potentials, best)
     return trial
 
 
 @torch.no_grad()
 def trial_score(potentials: Potentials, folds: Folds, edges: Edges, labels: Labels) -> float:
     """Mean log-likelihood of training labels in their folds, less a nat a coupling, and of validation labels."""
-    beliefs = folds.beliefs(potentials, edges, ITERATIONS)
+    beliefs = folds.beliefs(potentials, edges, asking_iterations(edges, folds.num_classes))
     V = torch.from_numpy(labels.validation)
     outside = beliefs[V].log_softmax(dim=-1)[torch.arange(len(V)), :, folds.y[V]].mean(dim=1)
     total = folds.log_likelihood(beliefs).sum() + outside.sum()
@@ -269,19 +272,29 @@ def trial_score(potentials: Potentials, folds: Folds, edges: Edges, labels: Labe
     return ((total - couplings) / (folds.size + len(V))).item()
 
 
+def informative(bases: list[Candidate], scores: dict[str, float]) -> list[Candidate]:
+    """Those that say more than nothing; if there are none, the simplest one that is left."""
+    nothing = scores.get("uniform", -inf)
+    return [base for base in bases if scores[base.name] > nothing + CLOSE] or bases[:1]
+
+
+def pooled_answers(bases: list[Candidate]) -> Tensor:
+    """Log-probabilities (bases, nodes, folds, classes)."""
+    return torch.stack([log_probabilities(np.stack(base.answers, axis=1)) for base in bases])
+
+
 def describe(trials: list[Trial], scores: dict[str, float]) -> list[dict[str, Any]]:
-    """All that was compared, the best first, as JSON values."""
+    """All that was compared, as JSON values: kinds of couplings, the best first, and then single base models."""
     under = [
-        {"base": trial.base.name, "coupling": trial.potentials.coupling, "score": round(trial.score, 4)}
+        {
+            "base": " + ".join(base.name for base in trial.bases),
+            "coupling": trial.potentials.coupling,
+            "score": round(trial.score, 4),
+        }
         for trial in sorted(trials, key=lambda trial: -trial.score)
     ]
-    tried = {trial.base.name for trial in trials}
-    alone = [
-        {"base": name, "coupling": None, "score": round(score, 4)}
-        for name, score in sorted(scores.items(), key=lambda item: -item[1])
-        if name not in tried
-    ]
-    return under + alone
+    alone = sorted(scores.items(), key=lambda item: -item[1])
+    return under + [{"base": base, "coupling": None, "score": round(score, 4)} for base, score in alone]
 
 
 def log_probabilities(p: NDArray[np.float64]) -> Tensor:

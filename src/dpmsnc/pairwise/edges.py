@@ -47,6 +47,10 @@ class Edges:
     def __len__(self) -> int:
         return len(self.start)
 
+    def iterations(self, num_classes: int, least: int, most: int, work: float) -> int:
+        """Of belief propagation that so many entries of messages allow. Graphs with many edges have short ways."""
+        return int(np.clip(work / (max(len(self), 1) * num_classes), least, most))
+
     def scales(self, gamma: Tensor, mean_log: float) -> Tensor:
         """(d_i d_j / g)^(-gamma / 2) of every level, log g being `mean_log`."""
         levels = torch.as_tensor(self.levels, dtype=gamma.dtype, device=gamma.device)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,11 +30,13 @@ STARTS = (1.0, -1.0)
 """J that learning begins with, one after the other."""
 TRIAL_STEPS = 6
 """Steps from each start; the better one goes on."""
-ITERATIONS = 12
-"""Of belief propagation that the gradient goes through."""
-DOUBLINGS = 2
-"""How often couplings may be doubled after learning."""
-WIDTHS = {"a": (1.0, 1.0), "b": (0.0, 0.3), "J": (0.0, 20.0), "gamma": (0.5, 0.5), "R": (0.0, 0.3)}
+LEARNING: Any = {"least": 4, "most": 12, "work": 5e6}
+"""Iterations of belief propagation that the gradient goes through."""
+ASKING: Any = {"least": 15, "most": 200, "work": 1e7}
+"""Iterations when a model is scored or asked, so that labels travel far."""
+FACTORS = (1.0, 0.5, 0.7, 2.0, 4.0)
+"""That couplings may be multiplied by after learning."""
+WIDTHS = {"a": (0.5, 1.0), "b": (0.0, 0.3), "J": (0.0, 20.0), "gamma": (0.5, 0.5), "R": (0.0, 0.3)}
 """Mean and standard deviation of the prior of each parameter."""
 BOUNDS = {"a": (0.0, None), "gamma": (0.0, 2.0)}
 
@@ -44,12 +47,13 @@ class Folds:
     def __init__(self, log_p: Tensor, y: Tensor, fold: Tensor) -> None:
         """
         Args:
-            log_p: Log-probabilities (nodes, folds, classes) of base models that were fitted without the fold.
+            log_p: Log-probabilities (bases, nodes, folds, classes) of base models that were fitted without the fold.
             y: Labels (nodes,), read where there is one.
             fold: The fold of every training label, -1 elsewhere.
         """
         self.log_p, self.y, self.fold = log_p, y, fold
-        self.count, self.size = log_p.shape[1], int((fold >= 0).sum())
+        self.num_classes = log_p.shape[-1]
+        self.count, self.size = log_p.shape[2], int((fold >= 0).sum())
         shown = (fold.unsqueeze(1) >= 0) & (fold.unsqueeze(1) != torch.arange(self.count))
         labels = nn.functional.one_hot(y.clamp_min(0), log_p.shape[-1]).to(log_p.dtype)
         self.known = labels.unsqueeze(1) * shown.unsqueeze(-1)
@@ -67,52 +71,49 @@ class Folds:
         return log_q.gather(1, self.y[self.asked].unsqueeze(1)).squeeze(1)
 
 
-def learn(folds: Folds, edges: Edges, coupling: Coupling, steps: int = 25, iterations: int = ITERATIONS) -> Potentials:
+def learn(folds: Folds, edges: Edges, coupling: Coupling, steps: int = 25) -> Potentials:
     """The potentials under which the labels of the folds are most likely."""
-    num_classes = folds.log_p.shape[-1]
+    num_bases, num_classes = len(folds.log_p), folds.log_p.shape[-1]
     if coupling == "none":
-        return descend(Potentials(num_classes, "none"), folds, edges, steps, iterations=0)
-    trials = [descend(Potentials(num_classes, "one", J), folds, edges, TRIAL_STEPS, iterations) for J in STARTS]
-    best = min(trials, key=lambda trial: loss_of(trial, folds, edges, iterations).item())
-    return refine(best, coupling, folds, edges, steps, iterations)
+        return descend(Potentials(num_classes, "none", num_bases=num_bases), folds, edges, steps)
+    starts = [Potentials(num_classes, "one", J, num_bases=num_bases) for J in STARTS]
+    trials = [descend(start, folds, edges, TRIAL_STEPS) for start in starts]
+    best = min(trials, key=lambda trial: loss_of(trial, folds, edges).item())
+    return refine(best, coupling, folds, edges, steps)
 
 
-def refine(
-    potentials: Potentials, coupling: Coupling, folds: Folds, edges: Edges, steps: int, iterations: int = ITERATIONS
-) -> Potentials:
+def refine(potentials: Potentials, coupling: Coupling, folds: Folds, edges: Edges, steps: int) -> Potentials:
     """Learning that goes on from other potentials."""
-    found = descend(Potentials.like(potentials, coupling), folds, edges, steps, iterations)
-    return strengthen(found, folds, edges, iterations)
+    found = descend(Potentials.like(potentials, coupling), folds, edges, steps)
+    return rescale(found, folds, edges)
 
 
-def with_coupling(
-    potentials: Potentials, J: float, folds: Folds, edges: Edges, steps: int, iterations: int = ITERATIONS
-) -> Potentials:
+def with_coupling(potentials: Potentials, J: float, folds: Folds, edges: Edges, steps: int) -> Potentials:
     """The same sign of coupling with another strength, and everything else learned again."""
     fixed = copy.deepcopy(potentials)
     with torch.no_grad():
         fixed.J.fill_(J if potentials.J >= 0 else -J)
     fixed.J.requires_grad_(False)
-    return descend(fixed, folds, edges, steps, iterations)
+    return descend(fixed, folds, edges, steps)
 
 
 @torch.no_grad()
-def strengthen(potentials: Potentials, folds: Folds, edges: Edges, iterations: int) -> Potentials:
-    """Couplings multiplied as long as that makes the labels more likely: a rule without exceptions has no finite ones,
-    and a gradient comes near to them slowly."""
-    loss = loss_of(potentials, folds, edges, iterations)
-    for _ in range(DOUBLINGS):
-        stronger = copy.deepcopy(potentials)
-        stronger.J.mul_(2)
-        stronger.R.mul_(2)
-        found = loss_of(stronger, folds, edges, iterations)
-        if not found < loss:
-            break
-        potentials, loss = stronger, found
-    return potentials
+def rescale(potentials: Potentials, folds: Folds, edges: Edges) -> Potentials:
+    """Couplings times the factor with which the labels are most likely when propagation runs to its end.
+
+    A gradient through a few iterations overrates couplings that need many to do harm. And a rule without exceptions has
+    no finite couplings, which a gradient comes near to slowly.
+    """
+    tried = []
+    for factor in FACTORS:
+        scaled = copy.deepcopy(potentials)
+        scaled.J.mul_(factor)
+        scaled.R.mul_(factor)
+        tried.append((loss_of(scaled, folds, edges, asking_iterations(edges, folds.num_classes)).item(), scaled))
+    return min(tried, key=lambda trial: trial[0])[1]
 
 
-def descend(potentials: Potentials, folds: Folds, edges: Edges, steps: int, iterations: int) -> Potentials:
+def descend(potentials: Potentials, folds: Folds, edges: Edges, steps: int) -> Potentials:
     """At most so many steps of L-BFGS from where the potentials are."""
     names = [name for name, parameter in potentials.named_parameters() if parameter.requires_grad]
     learned = [getattr(potentials, name) for name in names]
@@ -120,7 +121,7 @@ def descend(potentials: Potentials, folds: Folds, edges: Edges, steps: int, iter
 
     def loss_and_gradient(values: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         set_values(learned, values)
-        loss = loss_of(potentials, folds, edges, iterations)
+        loss = loss_of(potentials, folds, edges)
         gradient = torch.autograd.grad(loss, learned)
         return loss.item(), torch.cat([part.flatten() for part in gradient]).double().numpy()
 
@@ -138,10 +139,16 @@ def set_values(parameters: Sequence[nn.Parameter], values: NDArray[np.float64]) 
             parameter.copy_(part.view_as(parameter))
 
 
-def loss_of(potentials: Potentials, folds: Folds, edges: Edges, iterations: int) -> Tensor:
-    """-1/n (log-likelihood of the folds + log prior)."""
-    scores = folds.log_likelihood(folds.beliefs(potentials, edges, iterations))
+def loss_of(potentials: Potentials, folds: Folds, edges: Edges, iterations: int | None = None) -> Tensor:
+    """-1/n (log-likelihood of the folds + log prior), by default with the few iterations of learning."""
+    few = edges.iterations(folds.num_classes, **LEARNING)
+    scores = folds.log_likelihood(folds.beliefs(potentials, edges, iterations or few))
     return -scores.mean() + penalty(potentials) / folds.size
+
+
+def asking_iterations(edges: Edges, num_classes: int) -> int:
+    """Iterations of belief propagation when a fitted model is asked."""
+    return edges.iterations(num_classes, **ASKING)
 
 
 def penalty(potentials: Potentials) -> Tensor:

@@ -2,11 +2,11 @@ r"""The pairwise model
 
     p(y | G) ~ prod_i exp(theta_i(y_i)) prod_{i-j} exp(s_ij H(y_i, y_j)),
 
-    theta_i(c) = a log p_i(c) + b_c,      H = J (I - 1/C) + R,  R symmetric,      s_ij = (d_i d_j / g)^(-gamma / 2),
+    theta_i(c) = sum_m a_m log p_mi(c) + b_c,    H = J (I - 1/C) + R,  R symmetric,    s_ij = (d_i d_j / g)^(-gamma/2),
 
-with p_i the class probabilities of a base model that looks at every node on its own. J alone says how much neighbours
+with p_mi the class probabilities of base models m that look at every node on its own. J alone says how much neighbours
 agree (J > 0) or differ (J < 0); R is the rest of the compatibilities of C classes. With J = R = 0 nodes are independent
-and what is left is the base model, calibrated by a and b.
+and what is left is a logarithmic pool of the base models, calibrated by a and b.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ SURE = 30.0
 class Potentials(nn.Module):
     """a, b, J, R and gamma, all learned unless `coupling` leaves them out."""
 
-    def __init__(self, num_classes: int, coupling: Coupling = "one", J: float = 0.0, gamma: float = 0.5) -> None:
+    def __init__(
+        self, num_classes: int, coupling: Coupling = "one", J: float = 0.0, gamma: float = 0.5, num_bases: int = 1
+    ) -> None:
         super().__init__()
         self.num_classes, self.coupling = num_classes, coupling
-        self.a = nn.Parameter(torch.ones(()))
+        self.a = nn.Parameter(torch.full((num_bases,), 1 / num_bases))
         self.b = nn.Parameter(torch.zeros(num_classes))
         self.J = nn.Parameter(torch.tensor(float(J)), requires_grad=coupling != "none")
         self.gamma = nn.Parameter(torch.tensor(float(gamma)), requires_grad=coupling != "none")
@@ -38,13 +40,13 @@ class Potentials(nn.Module):
     @classmethod
     def like(cls, other: Potentials, coupling: Coupling) -> Potentials:
         """The same values with another kind of coupling."""
-        result = cls(other.num_classes, coupling)
+        result = cls(other.num_classes, coupling, num_bases=len(other.a))
         result.load_state_dict(other.state_dict())
         return result
 
     def unary(self, log_p: Tensor) -> Tensor:
-        """theta (nodes, ..., classes) of log-probabilities of that shape."""
-        return self.a * log_p + self.b
+        """theta (nodes, ..., classes) of log-probabilities (bases, nodes, ..., classes)."""
+        return torch.tensordot(self.a, log_p, dims=1) + self.b
 
     @property
     def H(self) -> Tensor:
