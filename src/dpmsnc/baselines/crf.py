@@ -16,10 +16,10 @@ Learning Algorithms", 2021; Qu et al., "Neural Structured Prediction for Inducti
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import torch
@@ -35,7 +35,8 @@ from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
 from dpmsnc.baselines.pta import PTA
 from dpmsnc.baselines.uniform import Uniform
 from dpmsnc.config import LIMITS, ScalingName, check_number
-from dpmsnc.estimators.base import METHODS, Method, Which, seeded
+from dpmsnc.errors import InputError
+from dpmsnc.estimators.base import KINDS, METHODS, Method, Which, seeded
 from dpmsnc.graph import Graph
 from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.gibbs import Gibbs
@@ -106,10 +107,22 @@ class CRF(Baseline):
         """The base model that was given, by name or as an estimator, not fitted."""
         if isinstance(self.base, Baseline):
             return copy.deepcopy(self.base)
-        name, settings = (self.base, {}) if isinstance(self.base, str) else tuple(self.base)
+        match self.base:
+            case str(name) | [str(name)]:
+                settings: Mapping[str, Any] = {}
+            case [str(name), Mapping() as settings]:
+                pass
+            case _:
+                raise InputError(f"base={self.base!r} is neither a baseline nor the name of one, maybe with settings")
         if name == "uniform":
             return Uniform()
-        return METHODS.find(name).build(self.seed, **settings)
+        try:
+            base = METHODS.find(name).build(self.seed, **settings)
+        except TypeError as error:
+            raise InputError(f"the base {name!r} does not take the settings {settings} ({error})") from error
+        if not isinstance(base, Baseline):
+            raise InputError(f"{name!r} is no base of a pairwise model; take a baseline")
+        return base
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
         fold = assign_folds(y_train, self.seed)
@@ -194,6 +207,18 @@ class CRF(Baseline):
 
     def _fitted_network(self) -> Potentials:
         return Potentials(self.target_.channels, self.coupling_)
+
+    @classmethod
+    def _from_state(
+        cls, params: dict[str, Any], tensors: dict[str, Tensor], values: dict[str, Any], graph: Graph
+    ) -> Self:
+        base = params["base"]
+        if base is not None and not (isinstance(base, str) and base in KINDS):
+            return super()._from_state(params, tensors, values, graph)
+        # of a base that was given as an estimator, the settings are lost, but not the one that was fitted
+        model = super()._from_state(params | {"base": "uniform"}, tensors, values, graph)
+        model.base = model.base_
+        return model
 
 
 class ChainSampler:
