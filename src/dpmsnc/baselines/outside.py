@@ -1,4 +1,4 @@
-"""An initialiser of a user's own as a base model: an object with `fit(graph, validation=None)` and `predict_proba()`."""
+"""An initialiser of a user's own as a base model: an object with `fit(graph, validation=None)` and `predict_proba`."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Outside(Baseline):
     def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
         if not self._is_fitted_graph(graph):
             raise InputError(
-                "an initialiser of your own has answered for the fitted graph alone; give a method by name, or fit with "
-                "start='random'"
+                "an initialiser of your own has answered for the fitted graph alone; give a method by name, or fit "
+                "with start='random'"
             )
         return self.answer_
 
