@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dpmsnc.graph import Graph
+from dpmsnc.pairwise.learning import Folds
 from dpmsnc.pairwise.potentials import Coupling, Potentials
 
 MEAN_LOG = 0.7
@@ -60,6 +61,11 @@ def known_labels(labels: dict[int, int], num_nodes: int, num_classes: int) -> Te
     for node, label in labels.items():
         known[node, 0, label] = 1
     return known
+
+
+def folds_of(log_p: Tensor, y: NDArray[np.int64], fold: NDArray[np.int64]) -> Folds:
+    """What is learned from the answers (nodes, folds, classes) of one base model."""
+    return Folds(log_p, torch.from_numpy(y), torch.from_numpy(fold))
 
 
 def labellings_and_weights(

@@ -184,7 +184,7 @@ def chain_sampler(graph: Graph, build: Any, y: NDArray[np.int64], fold: NDArray[
     def beliefs(theta: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
         return Propagation(potentials, edges, edges.mean_log).beliefs(theta, known, 50)
 
-    unary = potentials.unary(log_probabilities(np.stack(list(answers(build, graph, y, fold)), axis=1)))
+    unary = log_probabilities(np.stack(list(answers(build, graph, y, fold)), axis=1))
     return ChainSampler(unary, beliefs, Gibbs(potentials, edges, edges.mean_log), y, fold)
 
 
