@@ -16,11 +16,11 @@ Learning Algorithms", 2021; Qu et al., "Neural Structured Prediction for Inducti
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import torch
@@ -36,7 +36,8 @@ from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
 from dpmsnc.baselines.pta import PTA
 from dpmsnc.baselines.uniform import Uniform
 from dpmsnc.config import LIMITS, ScalingName, check_number
-from dpmsnc.estimators.base import METHODS, Method, Which, seeded
+from dpmsnc.errors import InputError
+from dpmsnc.estimators.base import KINDS, METHODS, Method, Which, seeded
 from dpmsnc.graph import Graph
 from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.gibbs import Gibbs
@@ -104,10 +105,22 @@ class CRF(Baseline):
         """The base model that was given, by name or as an estimator, not fitted."""
         if isinstance(self.base, Baseline):
             return copy.deepcopy(self.base)
-        name, settings = (self.base, {}) if isinstance(self.base, str) else tuple(self.base)
+        match self.base:
+            case str(name) | [str(name)]:
+                settings: Mapping[str, Any] = {}
+            case [str(name), Mapping() as settings]:
+                pass
+            case _:
+                raise InputError(f"base={self.base!r} is neither a baseline nor the name of one, maybe with settings")
         if name == "uniform":
             return Uniform()
-        return METHODS.find(name).build(self.seed, **settings)
+        try:
+            base = METHODS.find(name).build(self.seed, **settings)
+        except TypeError as error:
+            raise InputError(f"the base {name!r} does not take the settings {settings} ({error})") from error
+        if not isinstance(base, Baseline):
+            raise InputError(f"{name!r} is no base of a pairwise model; take a baseline")
+        return base
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
         fold = assign_folds(y_train, self.seed)
@@ -198,12 +211,25 @@ class CRF(Baseline):
     def _fitted_network(self) -> Potentials:
         return Potentials(self.target_.channels, self.coupling_, num_bases=len(self.bases_))
 
+    @classmethod
+    def _from_state(
+        cls, params: dict[str, Any], tensors: dict[str, Tensor], values: dict[str, Any], graph: Graph
+    ) -> Self:
+        base = params["base"]
+        if base is not None and not (isinstance(base, str) and base in KINDS):
+            return super()._from_state(params, tensors, values, graph)
+        # of a base that was given as an estimator, the settings are lost, but not the one that was fitted
+        model = super()._from_state(params | {"base": "uniform"}, tensors, values, graph)
+        model.base = model.bases_[0]
+        return model
+
 
 class ChainSampler:
     """Joint labellings, one for each fold of the training labels at a time.
 
-    Each is drawn without the labels of its fold, from answers of a base model that did not see them. In every other
-    call some of its own labels are given, too, up to half of them.
+    Each is drawn given all training labels, from answers of base models that did not see its fold. What is given to a
+    model that learns from it, and to the beliefs that it is to correct, are the labels of the other folds; in every
+    other call also some of its own labels, up to half of them.
     """
 
     def __init__(
@@ -221,6 +247,8 @@ class ChainSampler:
         self.given = self.labelled & ~self.hidden
         self.known = self.field(self.truth.expand_as(self.given), self.given)
         self.given_beliefs = beliefs(unary, self.known)
+        self.all_known = self.field(self.truth.expand_as(self.given), self.labelled)
+        self.all_beliefs = beliefs(unary, self.all_known)
 
     def field(self, y: Tensor, mask: Tensor) -> Tensor:
         """One-hot labels (nodes, folds, classes) where the mask says so, zero elsewhere."""
@@ -228,8 +256,7 @@ class ChainSampler:
 
     @torch.no_grad()
     def draw(self, generator: torch.Generator, shows_own: bool) -> Chains:
-        y = self.sampler.sample(self.unary, self.given_beliefs, self.known, SWEEPS, generator)
-        y = torch.where(self.labelled, self.truth, y)
+        y = self.sampler.sample(self.unary, self.all_beliefs, self.all_known, SWEEPS, generator)
         shown, beliefs = self.given, self.given_beliefs
         if shows_own:
             share = MOST_SHOWN * torch.rand(y.shape[1], generator=generator)

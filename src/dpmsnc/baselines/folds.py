@@ -35,6 +35,9 @@ def answers(
     """For each fold, the probabilities (nodes, classes) of a fit without its labels, given the labels of the others."""
     for k in range(fold.max(initial=0) + 1):
         shown = np.where(fold == k, UNKNOWN, y_train)
+        if (shown == UNKNOWN).all():  # the only label there is
+            yield graph.target.ignorance(graph.num_nodes)
+            continue
         yield fitted(build(), graph, shown)._marginals(graph, shown)
 
 

@@ -192,6 +192,8 @@ class LinearTable:
             return cls(scaled, scale, None)
         gram = scaled @ scaled.T
         size, U = np.linalg.eigh(gram.toarray() if sp.issparse(gram) else gram)
+        if not size[-1] > 0:  # without edges and features there is nothing in the table
+            return cls(scaled, scale, None)
         kept = size > 1e-10 * max(size[-1], FLOOR)
         root = np.sqrt(size[kept])
         return cls(U[:, kept] * root, scale, scaled.T @ (U[:, kept] / root))

@@ -180,8 +180,10 @@ class DiffusionEstimator(Estimator):
         """The initialiser under a pairwise model, both of training labels; validation labels choose."""
         from dpmsnc.baselines.crf import CRF
         from dpmsnc.baselines.initialiser import make_initialiser
+        from dpmsnc.baselines.outside import Outside
 
-        base = "auto" if self.initialiser == "auto" else make_initialiser(self)
+        base = "auto" if isinstance(self.initialiser, str) and self.initialiser == "auto" else make_initialiser(self)
+        base = base if isinstance(base, (str, Estimator)) else Outside(base)
         initialiser = CRF(base=base, seed=self.seed)
         initialiser._learn(graph, y_train, y_validation)
         return initialiser
@@ -200,16 +202,12 @@ class DiffusionEstimator(Estimator):
     def _initial_probabilities(self, graph: Graph, fit_initialiser: bool = True) -> NDArray[np.float32]:
         """Mean-field probabilities of the first buffer; nothing is known where a checkpoint brings them."""
         from dpmsnc.baselines.initialiser import ask_initialiser, make_initialiser
+        from dpmsnc.baselines.outside import checked
 
-        ignorance = self.target_.ignorance(graph.num_nodes)
         if not fit_initialiser:
-            return self.target_.mean_field(ignorance)
+            return self.target_.mean_field(self.target_.ignorance(graph.num_nodes))
         initial = ask_initialiser(make_initialiser(self), graph, self.validation_)
-        if initial.shape != ignorance.shape:
-            raise InputError(f"the initialiser gave probabilities of shape {initial.shape}, expected {ignorance.shape}")
-        if not np.isfinite(initial).all() or (self.target_.names and not (initial >= 0).all()):
-            raise InputError("the initialiser gave NaN, infinite or negative probabilities; lower its learning rate")
-        return self.target_.mean_field(initial)
+        return self.target_.mean_field(checked(initial, self.target_, graph.num_nodes))
 
     def _keep(self, trainer: Trainer, interrupted: bool = False) -> None:
         """Take over what training ended with, and the weights that it selected."""

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 Coupling = Literal["none", "one", "full"]
 LEAST = 1e-6
 """Probabilities of the base model below count as this: it may rule no class out."""
-SURE = 30.0
-"""Logit of a label that is known."""
+SURE = 1e6
+"""Logit of a label that is known: more than all neighbours of a hub together may say against it."""
 
 
 class Potentials(nn.Module):

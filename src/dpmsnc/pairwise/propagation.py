@@ -17,6 +17,8 @@ from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.potentials import SURE, Potentials
 
 DAMPING = 0.2
+STRONGEST = 60.0
+"""Coupling of an edge beyond which it counts as this: its exponential must be finite."""
 TOLERANCE = 1e-4
 """Largest change of a log-message at which propagation has converged."""
 
@@ -28,10 +30,12 @@ class Propagation:
         self.edges, self.potentials = edges, potentials
         self.scales = edges.scales(potentials.gamma, mean_log)
         if potentials.has_rest:
-            self.compatibilities = (self.scales.view(-1, 1, 1) * potentials.H).exp()
+            H = potentials.H
+            self.compatibilities = (self.scales.view(-1, 1, 1) * (H - H.max().detach())).exp()
         else:
-            sizes = torch.tensor(edges.sizes, device=self.scales.device)
-            self.agreement = torch.expm1(potentials.J * self.scales).repeat_interleave(sizes).view(-1, 1, 1)
+            sizes = torch.tensor(edges.sizes, dtype=torch.long, device=self.scales.device)
+            strength = (potentials.J * self.scales).clamp_max(STRONGEST)
+            self.agreement = torch.expm1(strength).repeat_interleave(sizes).view(-1, 1, 1)
 
     def beliefs(self, theta: Tensor, known: Tensor | None, iterations: int) -> Tensor:
         """Logits (nodes, batch, classes), up to a constant a node.

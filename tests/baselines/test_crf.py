@@ -1,0 +1,386 @@
+"""The conditional random field: which base it takes, what its parts may see, and that it is an estimator."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from clusters import OWN, clusters
+from dpmsnc import NodeClassifier, Sampling, Schedule, Training
+from dpmsnc.baselines import METHODS
+from dpmsnc.baselines.base import Baseline
+from dpmsnc.baselines.choice import Labels, compare, in_reach
+from dpmsnc.baselines.crf import CRF, ChainSampler, _bases, log_probabilities
+from dpmsnc.baselines.folds import NO_FOLD, answers, assign_folds
+from dpmsnc.baselines.gnn import GNN
+from dpmsnc.baselines.lp import LabelPropagation
+from dpmsnc.baselines.uniform import Uniform
+from dpmsnc.errors import InputError
+from dpmsnc.estimators.base import Estimator
+from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.pairwise.edges import Edges
+from dpmsnc.pairwise.gibbs import Gibbs
+from dpmsnc.pairwise.potentials import Potentials
+from dpmsnc.pairwise.propagation import Propagation
+from pairwise_models import bipartite_tree
+
+QUICK_GNN = ("gcn", {"epochs": 5, "hidden_channels": 8})
+
+
+def coloured_path(num_nodes: int, known: int) -> Graph:
+    colours = ["red", "blue"] * (num_nodes // 2)
+    return Graph.build(
+        [(i, i + 1) for i in range(num_nodes - 1)],
+        y=colours[:known] + [None] * (num_nodes - known),
+        num_nodes=num_nodes,
+    )
+
+
+def two_coloured_tree(num_nodes: int = 100, every: int = 5, seed: int = 0) -> tuple[Graph, NDArray[np.int64]]:
+    """A tree with every fifth label of its two-colouring, and the whole of it."""
+    graph, truth = bipartite_tree(num_nodes, seed)
+    y = np.where(np.arange(num_nodes) % every == 0, truth, UNKNOWN)
+    return Graph.build(graph.edge_index.T, num_nodes=num_nodes, y=y.tolist(), classes=[0, 1]), truth
+
+
+@cache
+def coloured_tree_model() -> tuple[Graph, CRF]:
+    graph, _ = two_coloured_tree()
+    return graph, CRF(base="uniform").fit(graph)
+
+
+def by_features(num_nodes: int = 120, seed: int = 0) -> tuple[Graph, NDArray[np.int64]]:
+    """Features tell the class, edges are at random; a third of the labels is known."""
+    rng = np.random.default_rng(seed)
+    truth = np.arange(num_nodes) % 3
+    x = np.eye(3)[truth] + 0.3 * rng.normal(size=(num_nodes, 3))
+    pairs = rng.integers(num_nodes, size=(num_nodes, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    y = np.where(np.arange(num_nodes) < num_nodes // 3, truth, UNKNOWN)
+    return Graph.build(pairs, num_nodes=num_nodes, x=x, y=y.tolist(), classes=[0, 1, 2]), truth
+
+
+class Recorder(Uniform):
+    """A base model that keeps the labels it was shown, and those that it was asked with."""
+
+    fits: list[NDArray[np.int64]]
+    asked: list[NDArray[np.int64]]
+
+    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
+        type(self).fits.append(y_train.copy())
+        assert (y_validation == UNKNOWN).all()
+
+    def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
+        type(self).asked.append(y.copy())
+        return super()._marginals(graph, y)
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> type[Recorder]:
+    monkeypatch.setattr(Recorder, "fits", [], raising=False)
+    monkeypatch.setattr(Recorder, "asked", [], raising=False)
+    return Recorder
+
+
+def test_the_colouring_of_a_path_goes_on():
+    predicted = CRF(base="uniform").fit(coloured_path(10, 6)).predict()
+    assert predicted.tolist() == ["red", "blue"] * 5
+
+
+def test_a_rule_between_neighbours_is_found_without_any_base():
+    graph, truth = two_coloured_tree()
+    crf = CRF().fit(graph)
+    assert (crf.predict() == truth).all() and crf.coupling_ != "none" and crf.network_.H[0, 0] < crf.network_.H[0, 1]
+
+
+def test_the_base_is_chosen_that_suits_the_graph(monkeypatch):
+    quick = {"uniform": Uniform, "lp": partial(LabelPropagation, clamp=True), "gcn": partial(GNN, "gcn", epochs=1)}
+    mlp_like = {**quick, "sage": partial(GNN, "sage", epochs=60, lr=0.05)}
+    monkeypatch.setattr("dpmsnc.baselines.crf._bases", lambda graph, seed: mlp_like)
+    graph, truth = by_features()
+    crf = CRF().fit(graph)
+    assert isinstance(crf.base_, GNN) and crf.base_.backbone == "sage"
+    assert (crf.predict() == truth)[40:].mean() > 0.75 and crf.coupling_ == "none"  # edges say nothing
+    homophilous = clusters()
+    monkeypatch.setattr("dpmsnc.baselines.crf._bases", lambda graph, seed: quick)
+    crf = CRF().fit(homophilous.graph, validation=homophilous.validation)
+    assert isinstance(crf.base_, LabelPropagation)
+    assert crf.choices_[0]["base"] == "lp" and {c["base"] for c in crf.choices_} == set(quick)
+
+
+def test_what_is_far_behind_is_not_fitted_again():
+    graph, truth = by_features()
+    fits: dict[str, int] = {}
+
+    class Sure(Uniform):
+        """Sure of the first class everywhere, or of the right one."""
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def _fit(self, *arguments: Any) -> None:
+            fits[self.name] = fits.get(self.name, 0) + 1
+
+        def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
+            right = np.eye(3)[truth if self.name == "right" else np.zeros_like(truth)]
+            return 0.9 * right + 0.1 / 3
+
+    labels = Labels.of(graph.y, np.full_like(graph.y, UNKNOWN), assign_folds(graph.y, 0))
+    builders = {name: partial(Sure, name) for name in ("wrong", "right")}
+    left, scores = compare(builders, graph, graph.y, labels)
+    assert [c.name for c in left] == ["right"] and fits == {"wrong": 1, "right": 4}
+    assert scores["right"] > -0.01 and scores["wrong"] == pytest.approx(-np.log(3), abs=0.1)
+
+
+def test_reach_is_a_matter_of_chance():
+    rng = np.random.default_rng(0)
+    best = rng.normal(size=100)
+    assert in_reach(best, best) and in_reach(best - 0.01, best) and not in_reach(best - 0.02, best)
+    noise = rng.normal(size=100)
+    assert in_reach(best - noise - 0.1, best) and not in_reach(best - noise - 1, best)
+
+
+@pytest.mark.parametrize("counts", [(10, 7, 3), (1, 1), (2, 0, 1)])
+def test_folds_have_equally_many_labels_of_every_class(counts):
+    y = np.concatenate([np.repeat(np.arange(len(counts)), counts), [UNKNOWN] * 5])
+    fold = assign_folds(np.random.default_rng(0).permutation(y), 3)
+    y = np.random.default_rng(0).permutation(y)
+    assert ((fold == NO_FOLD) == (y == UNKNOWN)).all() and fold.max() + 1 == min(4, sum(counts))
+    for c in range(len(counts)):
+        spread = np.bincount(fold[y == c], minlength=fold.max() + 1)
+        assert spread.max() - spread.min() <= 1
+
+
+@pytest.mark.parametrize("name", ["uniform", "lp", "neighbourhood", "pta (rows)", "gcn", "sage"])
+def test_no_base_answers_with_a_label_that_it_is_not_given(name):
+    """Other labels of the graph, and those of a fold, change nothing in the answers of that fold."""
+    task = clusters(size=15)
+    build = _bases(task.graph, 0)[name]
+    short = {"pta (rows)": {"max_epochs": 5}, "gcn": {"epochs": 3}, "sage": {"epochs": 3}}.get(name, {})
+    y = np.where(task.train, task.truth, UNKNOWN)
+    fold = assign_folds(y, 0)
+    node = np.flatnonzero(fold == 1)[0]
+    poisoned = y.copy()
+    poisoned[node] = (y[node] + 1) % 3
+    wrong = np.where(fold == 1, (task.truth + 1) % 3, np.where(task.train, task.truth, (task.truth + 1) % 3))
+
+    def answer(labels: NDArray[np.int64], graph: Graph) -> list[NDArray[np.float64]]:
+        return list(answers(partial(build, **short), graph, labels, fold))
+
+    honest, other = answer(y, task.graph), answer(poisoned, task.graph.with_labels(wrong))
+    assert np.array_equal(honest[1], other[1])
+    if name != "uniform":
+        assert not np.array_equal(honest[0], other[0])  # where it is given, it does matter
+
+
+def chain_sampler(graph: Graph, build: Any, y: NDArray[np.int64], fold: NDArray[np.int64], J: float) -> ChainSampler:
+    potentials, edges = Potentials(graph.num_classes, "one", J=J).requires_grad_(False), Edges(graph)
+
+    def beliefs(theta: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
+        return Propagation(potentials, edges, edges.mean_log).beliefs(theta, known, 50)
+
+    unary = log_probabilities(np.stack(list(answers(build, graph, y, fold)), axis=1))
+    return ChainSampler(unary, beliefs, Gibbs(potentials, edges, edges.mean_log), y, fold)
+
+
+@pytest.mark.parametrize("shows_own", [False, True])
+@pytest.mark.parametrize("build", [LabelPropagation, partial(GNN, epochs=3)], ids=["lp", "gcn"])
+def test_a_chain_does_not_depend_on_the_labels_it_hides(build, shows_own):
+    task = clusters(size=15)
+    y = np.where(task.train, task.truth, UNKNOWN)
+    fold = assign_folds(y, 0)
+    node, k = np.flatnonzero(fold == 2)[0], 2
+    poisoned = y.copy()
+    poisoned[node] = (y[node] + 1) % 3
+    first, second = (
+        chain_sampler(task.graph, build, labels, fold, 1.0).draw(torch.Generator().manual_seed(0), shows_own)
+        for labels in (y, poisoned)
+    )
+    others = np.arange(len(y)) != node
+    assert torch.equal(first.labels[k, others], second.labels[k, others])
+    assert first.labels[k, node] == y[node] and second.labels[k, node] == poisoned[node]
+    assert torch.equal(first.offset[k], second.offset[k]) and torch.equal(first.shown[k], second.shown[k])
+    assert not torch.equal(first.offset[0], second.offset[0])  # where the label is given, it does matter
+
+
+@pytest.mark.parametrize("shows_own", [False, True])
+def test_chains_have_true_labels_and_show_those_of_other_folds(shows_own):
+    task = clusters(size=15)
+    y = np.where(task.train, task.truth, UNKNOWN)
+    fold = assign_folds(y, 0)
+    chains = chain_sampler(task.graph, Uniform, y, fold, 1.0).draw(torch.Generator().manual_seed(0), shows_own)
+    train, of_node = torch.from_numpy(task.train), torch.from_numpy(fold)
+    assert chains.labels.shape == chains.shown.shape == (4, len(y)) and chains.offset.shape == (4, len(y), 3)
+    assert (chains.labels[:, train] == torch.from_numpy(y)[train]).all()
+    torch.testing.assert_close(chains.offset.exp().sum(dim=-1), torch.ones(4, len(y)))
+    for k in range(4):
+        assert chains.shown[k, train & (of_node != k)].all() and not chains.shown[k, of_node == k].any()
+    own = chains.shown[:, ~train].float().mean(dim=1)
+    assert (own <= 0.75).all() and own.max() > 0 if shows_own else (own == 0).all()
+
+
+def test_no_fit_sees_validation_labels(recorder):
+    task = clusters(size=15)
+    CRF(base=recorder()).fit(task.graph, validation=task.validation)
+    assert len(recorder.fits) == 5  # one without each fold, and one with all of them
+    for y in recorder.fits + recorder.asked:
+        assert (y[task.validation] == UNKNOWN).all() and set(np.flatnonzero(y != UNKNOWN)) <= set(
+            np.flatnonzero(task.train)
+        )
+    assert (recorder.fits[-1][task.train] == task.truth[task.train]).all()
+    shown = np.stack([y[task.train] != UNKNOWN for y in recorder.fits[:4]])
+    assert (shown.sum(axis=0) == 3).all()  # each label is hidden from exactly one
+
+
+def test_validation_labels_change_the_choice_and_nothing_that_is_learned():
+    task = clusters(size=15)
+    wrong = np.where(task.validation, (task.truth + 1) % 3, task.truth)
+    first, second = (
+        CRF(base="lp", coupling="none").fit(graph, validation=task.validation)
+        for graph in (task.graph, task.graph.with_labels(np.where(task.graph.known, wrong, UNKNOWN)))
+    )
+    assert np.array_equal(first.predict_proba(**OWN), second.predict_proba(**OWN))
+    assert first.choices_[0]["score"] > second.choices_[0]["score"] + 0.1
+
+
+@pytest.mark.parametrize("base", ["uniform", LabelPropagation(num_layers=3), QUICK_GNN])
+def test_a_saved_model_answers_and_samples_as_before(base, tmp_path):
+    task = clusters(size=15)
+    crf = CRF(base=base, coupling="full").fit(task.graph, validation=task.validation)
+    crf.save(tmp_path / "model")
+    for kind in (CRF, Estimator):
+        loaded = kind.load(tmp_path / "model")
+        assert np.array_equal(loaded.predict_proba(**OWN), crf.predict_proba(**OWN))
+        assert (loaded.sample(3, seed=1) == crf.sample(3, seed=1)).all() and loaded.choices_ == crf.choices_
+    assert isinstance(loaded._given_base(), type(crf.base_))
+    assert loaded._given_base().get_params() == crf.base_.get_params()  # so that it can be fitted again
+
+
+def test_another_graph_is_answered_for_by_the_rule_that_was_learned():
+    _, crf = coloured_tree_model()
+    other, truth = two_coloured_tree(80, every=80, seed=5)
+    assert (crf.predict(other) == truth).all()  # one label is enough
+    for y in crf.sample(5, other, seed=0):
+        assert (y == truth).mean() > 0.9
+
+
+@pytest.mark.parametrize("base", ["uniform", ("lp", {"clamp": True})])
+def test_the_order_of_nodes_does_not_matter(base, monkeypatch):
+    graph, _ = two_coloured_tree(40)
+    order = np.random.default_rng(0).permutation(40)
+    place = np.argsort(order)
+    moved = Graph.build(place[graph.edge_index].T, num_nodes=40, y=graph.y[order].tolist(), classes=[0, 1])
+    fitted = CRF(base=base).fit(graph)
+    expected = fitted.predict_proba(clamp_known=False)[order]
+    np.testing.assert_allclose(fitted.predict_proba(moved, clamp_known=False), expected, atol=1e-3)
+    fold = assign_folds(graph.y, 0)  # folds are drawn in the order of nodes: the same ones again
+    monkeypatch.setattr("dpmsnc.baselines.crf.assign_folds", lambda y, seed: fold[order])
+    again = CRF(base=base).fit(moved)
+    np.testing.assert_allclose(again.predict_proba(clamp_known=False), expected, atol=5e-3)
+
+
+def test_a_revealed_label_is_heard_of_along_the_path():
+    _, crf = coloured_tree_model()
+    unlabelled = Graph.build([(i, i + 1) for i in range(5)], num_nodes=6, classes=[0, 1])
+    np.testing.assert_allclose(crf.predict_proba(unlabelled), np.tile(prior(crf), (6, 1)), atol=0.02)
+    p = crf.predict_proba(unlabelled, known={0: 1})
+    assert p[0].tolist() == [0, 1] and (p.argmax(axis=1) == [1, 0, 1, 0, 1, 0]).all()
+
+
+def prior(crf: CRF) -> NDArray[np.float64]:
+    return crf.network_.b.softmax(dim=0).numpy()
+
+
+def test_joint_samples_keep_known_labels_and_the_rule_where_nothing_is_known():
+    graph, crf = coloured_tree_model()
+    assert (crf.sample(4, seed=0)[:, graph.known] == graph.y[graph.known]).all()
+    star = Graph.build([(0, i) for i in range(1, 6)], num_nodes=6, classes=[0, 1])
+    y = crf.sample(200, star, seed=0)
+    assert (y[:, :1] != y[:, 1:]).mean() > 0.9 and 0.25 < np.mean(y[:, 0] == 0) < 0.75
+
+
+def test_couplings_that_were_asked_for():
+    task = clusters(size=15)
+    for coupling in ("none", "one", "full"):
+        crf = CRF(base="uniform", coupling=coupling).fit(task.graph, validation=task.validation)
+        assert crf.coupling_ == coupling and {c["coupling"] for c in crf.choices_} == {coupling}
+    few = Graph.build([(i, i + 1) for i in range(9)], y=["a", "b", "c"] + [None] * 7)
+    assert "full" not in {c["coupling"] for c in CRF(base="uniform").fit(few).choices_}
+
+
+@pytest.mark.parametrize("validation", [None, [9]])
+def test_one_or_two_labels_are_enough(validation):
+    path = Graph.build([(i, i + 1) for i in range(9)], y=["red"] + [None] * 8 + ["blue"])
+    p = CRF().fit(path, validation=validation).predict_proba()
+    assert np.isfinite(p).all() and np.allclose(p.sum(axis=1), 1)
+
+
+def test_a_graph_without_edges_has_the_class_frequencies():
+    graph = Graph.build(np.zeros((0, 2), int), num_nodes=40, y=["red"] * 24 + ["blue"] * 8 + [None] * 8)
+    for coupling in ("auto", "full"):
+        p = CRF(coupling=coupling).fit(graph).predict_proba(clamp_known=False)
+        assert (p[32:, 1] > 0.55).all() and np.ptp(p[32:, 1]) < 1e-6
+    assert CRF(base="uniform", coupling="one").fit(graph).sample(2).shape == (2, 40)
+
+
+@pytest.mark.parametrize(
+    "base, words",
+    [
+        ("nothing", "unknown method 'nothing'"),
+        (3, "neither a baseline nor the name of one"),
+        (("lp", 3), "neither a baseline nor the name of one"),
+        (("lp", {"clam": True}), "does not take the settings"),
+        (("lp", {"alpha": 7}), "alpha must be"),
+        ("dpm-snc", "is no base of a pairwise model"),
+    ],
+)
+def test_a_wrong_base_is_refused(base, words):
+    with pytest.raises(InputError, match=words):
+        CRF(base=base).fit(coloured_path(10, 6))
+
+
+def test_it_is_a_method_and_an_initialiser(tmp_path):
+    task = clusters(size=15)
+    method = METHODS["crf"].build(3, base="lp")
+    assert isinstance(method, CRF) and isinstance(method, Baseline) and method.seed == 3
+    options = {"training": Training(steps=2, evaluate_every=2), "schedule": Schedule(10), "sampling": Sampling(steps=2)}
+    model = NodeClassifier(initialiser=("crf", {"base": "lp", "coupling": "one"}), hidden_channels=8, **options)
+    model.fit(task.graph, validation=task.validation)
+    assert isinstance(model.initialiser_.base_, CRF) and isinstance(model.initialiser_.base_.base_, LabelPropagation)
+    model.save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    assert np.array_equal(loaded.predict_proba(seed=1), model.predict_proba(seed=1))
+
+
+class Mine:
+    """An initialiser of a user's own, which is sure of the labels it was shown and keeps what they were."""
+
+    seen: list[NDArray[np.int64]]
+
+    def fit(self, graph: Graph, validation: Any = None) -> None:
+        self.seen.append(graph.y.copy())
+        self.p = np.where(graph.known[:, None], np.eye(3)[graph.y], 1 / 3)
+
+    def predict_proba(self) -> NDArray[np.float64]:
+        return self.p
+
+
+def test_an_initialiser_of_the_users_own_is_fitted_fold_by_fold(monkeypatch, tmp_path):
+    monkeypatch.setattr(Mine, "seen", [], raising=False)
+    task = clusters(size=15)
+    options = {"training": Training(steps=2, evaluate_every=2), "schedule": Schedule(10), "sampling": Sampling(steps=2)}
+    model = NodeClassifier(initialiser=Mine(), hidden_channels=8, **options)
+    model.fit(task.graph, validation=task.validation)
+    hidden = [(task.train & (y == UNKNOWN)).sum() for y in Mine.seen]
+    assert sum(hidden) == task.train.sum() and hidden[-1] == 0 and len(hidden) == 5
+    assert all((y[~task.train] == UNKNOWN).all() for y in Mine.seen)
+    model.save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    assert np.array_equal(loaded.predict_proba(seed=1), model.predict_proba(seed=1))
+    with pytest.raises(InputError, match="answered for the fitted graph alone"):
+        model.predict(clusters(size=15, seed=1).graph)

@@ -1,0 +1,133 @@
+"""Learning: what a pairwise model finds in labels that it was not shown."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+
+from dpmsnc.baselines.folds import assign_folds
+from dpmsnc.graph import UNKNOWN
+from dpmsnc.pairwise.edges import Edges
+from dpmsnc.pairwise.gibbs import Gibbs
+from dpmsnc.pairwise.learning import WIDTHS, Folds, learn, loss_of, penalty, strengthen, with_coupling
+from dpmsnc.pairwise.potentials import Potentials
+from dpmsnc.pairwise.propagation import Propagation
+from pairwise_models import bipartite_tree, folds_of, graph_of, random_theta
+
+
+def uninformed(y: np.ndarray, num_classes: int, num_folds: int = 4) -> Folds:
+    """Folds of a base model that knows nothing; y is -1 where there is no label."""
+    log_p = torch.full((len(y), num_folds, num_classes), -np.log(num_classes), dtype=torch.float32)
+    return folds_of(log_p, y, assign_folds(y, 0, num_folds))
+
+
+def potts_sample(J: float, num_classes: int = 3, num_nodes: int = 400, seed: int = 0):
+    """A random graph of mean degree 4 and a labelling that was drawn from one coupling."""
+    graph = graph_of([tuple(e) for e in nx.gnm_random_graph(num_nodes, 2 * num_nodes, seed=seed).edges], num_nodes)
+    edges, zero = Edges(graph), torch.zeros(num_nodes, 1, num_classes)
+    truth = Potentials(num_classes, "one", J=J, gamma=0.0)
+    y = Gibbs(truth, edges, edges.mean_log).sample(zero, zero, zero, 200, torch.Generator().manual_seed(seed))
+    return edges, y[:, 0].numpy()
+
+
+@pytest.mark.parametrize("J", [-0.8, 0.8])
+def test_a_coupling_is_found_again_in_sign_and_size(J):
+    edges, y = potts_sample(J)
+    found = learn(uninformed(y, 3), edges, "one", steps=20)
+    scale = found.J.item() * np.mean(edges.scales(found.gamma.detach(), edges.mean_log).numpy()[edges.level])
+    assert scale == pytest.approx(J, rel=0.35)
+
+
+def test_labels_that_do_not_depend_on_each_other_have_hardly_any_coupling():
+    edges, _ = potts_sample(0.5)
+    y = np.random.default_rng(0).integers(3, size=edges.num_nodes)
+    assert abs(learn(uninformed(y, 3), edges, "one", steps=20).J.item()) < 0.2
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_two_colouring_is_found_from_a_tenth_of_the_labels(seed):
+    graph, truth = bipartite_tree(200, seed)
+    rng = np.random.default_rng(seed)
+    labelled = rng.permutation(200)[:20]
+    y = np.full(200, UNKNOWN)
+    y[labelled] = truth[labelled]
+    edges = Edges(graph)
+    found = learn(uninformed(y, 2), edges, "one", steps=25)
+    known = torch.nn.functional.one_hot(torch.from_numpy(y).clamp_min(0), 2).float() * torch.from_numpy(y >= 0)[:, None]
+    with torch.no_grad():
+        beliefs = Propagation(found, edges, edges.mean_log).beliefs(torch.zeros(200, 1, 2), known.unsqueeze(1), 200)
+    assert found.J.item() < -1 and (beliefs[:, 0].argmax(dim=1).numpy() == truth).all()
+
+
+def test_classes_that_go_in_pairs_need_the_whole_matrix():
+    # 0 is next to 1, and 2 next to 3: that neighbours differ says little of it
+    rng, n = np.random.default_rng(0), 300
+    y = rng.integers(4, size=n)
+    i, j = rng.integers(n, size=(2, 20 * n))
+    linked = (y[i] ^ 1) == y[j]
+    edges = Edges(graph_of(list(zip(i[linked][:600].tolist(), j[linked][:600].tolist())), n))
+    folds = uninformed(y, 4)
+    one, full = (learn(folds, edges, kind, steps=15) for kind in ("one", "full"))
+    assert loss_of(full, folds, edges, 6) < 0.5 * loss_of(one, folds, edges, 6)
+    H = full.H.detach()
+    assert (H.argmax(dim=1) == torch.tensor([1, 0, 3, 2])).all() and torch.allclose(H, H.T)
+
+
+def test_without_a_coupling_the_base_model_is_calibrated():
+    # a base model that is twice as sure as it should be
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(3000, 3))
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    y = (p.cumsum(axis=1) > rng.random((3000, 1))).argmax(axis=1)
+    log_p = torch.from_numpy(2 * logits).float().log_softmax(dim=1).unsqueeze(1).expand(-1, 4, -1)
+    folds = folds_of(log_p, y, assign_folds(y, 0))
+    found = learn(folds, Edges(graph_of([(0, 1)], 3000)), "none")
+    assert found.a.item() == pytest.approx(0.5, abs=0.05) and found.b.abs().max() < 0.15
+    assert found.J == 0 and not found.J.requires_grad
+
+
+def test_a_label_is_hidden_in_its_own_fold_alone():
+    y = np.array([0, 1, UNKNOWN, 1, 0, 1])
+    fold = np.array([0, 1, -1, 0, 1, 2])
+    folds = folds_of(torch.zeros(6, 3, 2), y, fold)
+    for i in range(6):
+        for k in range(3):
+            shown = y[i] != UNKNOWN and fold[i] != k
+            assert folds.known[i, k].tolist() == ([float(y[i] == c) for c in range(2)] if shown else [0, 0])
+    assert folds.asked.tolist() == [0, 1, 3, 4, 5] and folds.size == 5
+
+
+def test_the_score_of_a_label_comes_from_its_fold():
+    beliefs = random_theta(4, 2, 3, 0)
+    y, fold = np.array([2, 0, UNKNOWN, 1]), np.array([1, 0, -1, 1])
+    found = folds_of(beliefs, y, fold).log_likelihood(beliefs)
+    expected = [beliefs[i, k].log_softmax(dim=0)[c] for i, k, c in ((0, 1, 2), (1, 0, 0), (3, 1, 1))]
+    assert torch.allclose(found, torch.stack(expected))
+
+
+def test_the_prior_is_gaussian_and_of_learned_parameters_alone():
+    potentials = Potentials(2, "one", J=3.0, gamma=1.5)
+    with torch.no_grad():
+        potentials.a.fill_(2.0)
+        potentials.R.fill_(9.0)  # is left out
+    values = {"a": 2.0, "J": 3.0, "gamma": 1.5}  # b is where its prior is
+    expected = sum(((value - WIDTHS[name][0]) / WIDTHS[name][1]) ** 2 / 2 for name, value in values.items())
+    assert penalty(potentials).item() == pytest.approx(expected)
+    assert penalty(Potentials(2, "none", J=3.0)).item() == penalty(Potentials(2, "none")).item()
+
+
+def test_another_strength_keeps_the_sign_and_leaves_the_original_alone():
+    edges, y = potts_sample(-0.5, num_nodes=100)
+    folds, potentials = uninformed(y, 3), Potentials(3, "one", J=-0.1)
+    stronger = with_coupling(potentials, 0.5, folds, edges, steps=3)
+    assert stronger.J.item() == -0.5 and potentials.J.item() == pytest.approx(-0.1) and potentials.J.requires_grad
+
+
+@pytest.mark.parametrize("J, factor", [(1.0, 4), (-1.0, 1)])
+def test_couplings_are_doubled_while_that_helps(J, factor):
+    graph, _ = bipartite_tree(100, 0)
+    folds = uninformed(np.zeros(100, dtype=np.int64), 2)  # all neighbours agree
+    found = strengthen(Potentials(2, "one", J=J), folds, Edges(graph), 12)
+    assert found.J.item() == pytest.approx(factor * J)

@@ -1,0 +1,278 @@
+"""A network that corrects its initialiser: where it begins, what it learns from, and what it answers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from dpmsnc import NodeClassifier, Sampling, Schedule, Training
+from dpmsnc.baselines.crf import CRF
+from dpmsnc.config import Guidance
+from dpmsnc.diffusion.known import Known
+from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.nn.denoiser import Denoiser
+from dpmsnc.nn.operator import GraphTensors
+from dpmsnc.training.chains import Chains
+from dpmsnc.training.corrected import HANDICAP, REFRESH_EVERY, Corrected, sharpness
+from pairwise_models import bipartite_tree
+from random_graphs import random_graph
+
+NUM_NODES = 60
+STILL = Training(steps=2, evaluate_every=2, learning_rate=0.0)
+"""Nothing is learned."""
+INITIALISERS: dict[float | None, CRF] = {}
+"""By the share of validation labels."""
+
+
+def two_coloured_tree(num_nodes: int = NUM_NODES) -> tuple[Graph, NDArray[np.int64]]:
+    """A tree with a quarter of the labels of its two-colouring, and the whole of it."""
+    graph, truth = bipartite_tree(num_nodes, 0)
+    y = np.where(np.arange(num_nodes) % 4 == 0, truth, UNKNOWN)
+    return Graph.build(graph.edge_index.T, num_nodes=num_nodes, y=y.tolist(), classes=[0, 1]), truth
+
+
+def classifier(training: Training = STILL, **settings: Any) -> NodeClassifier:
+    defaults: dict[str, Any] = {"hidden_channels": 8, "schedule": Schedule(10), "sampling": Sampling(steps=5)}
+    return NodeClassifier(training=training, device="cpu", **({"initialiser": "uniform"} | defaults | settings))
+
+
+def trainer(validation: Any = 0.3, **options: Any) -> Any:
+    """A trainer that has not begun, and whose source is `Corrected`."""
+    graph, _ = two_coloured_tree()
+    model = classifier(Training(**({"steps": 40, "evaluate_every": 20, "time_draws": 6} | options)))
+    model.train_, model.validation_ = graph.known.copy(), np.zeros(NUM_NODES, bool)
+    if validation is not None:
+        held_back = np.flatnonzero(graph.known)[:: round(1 / validation)]
+        model.train_[held_back], model.validation_[held_back] = False, True
+    model._take(graph, model._fit_features(graph))
+    y_train, y_validation = (np.where(mask, graph.y, UNKNOWN) for mask in (model.train_, model.validation_))
+    if validation not in INITIALISERS:
+        INITIALISERS[validation] = model._fit_initialiser(graph, y_train, y_validation)
+    model._fit_initialiser = lambda *arguments: INITIALISERS[validation]  # fitted once for all tests
+    running = model._trainer(graph, y_train, y_validation)
+    assert isinstance(running.source, Corrected)
+    return running
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"initialiser": "lp"},
+        {"initialiser": ("gcn", {"epochs": 5}), "head_layers": 2},
+        {"conditioning": "guided", "sampling": Sampling(steps=5, guidance=Guidance(strength=0.0))},
+    ],
+)
+def test_a_network_that_learned_nothing_is_its_initialiser(settings):
+    graph, _ = two_coloured_tree()
+    model = classifier(**settings).fit(graph, validation=None)
+    for asked in (graph, graph.with_labels(np.full(NUM_NODES, UNKNOWN))):
+        expected = model.initialiser_._marginals(asked, asked.y)
+        found = model.predict_proba(asked, clamp_known=False, num_samples=2)
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_marginals_are_those_of_the_initialiser_raised_to_the_sharpness():
+    graph, _ = two_coloured_tree()
+    model = classifier().fit(graph, validation=None)
+    assert model.sharpness_ == 1  # there is nothing to calibrate by
+    model.sharpness_ = 0.5
+    q = model.initialiser_._marginals(graph, graph.y).clip(1e-6) ** model.sharpness_
+    expected = q / q.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(clamp_known=False, num_samples=2), expected, atol=1e-3)
+
+
+def test_the_initialiser_is_asked_again_when_labels_are_known():
+    graph, _ = two_coloured_tree()
+    model = classifier().fit(graph, validation=None)
+    path = Graph.build([(i, i + 1) for i in range(5)], num_nodes=6, classes=[0, 1])
+    nothing = model.predict_proba(path, num_samples=2)
+    for label in (0, 1):
+        p = model.predict_proba(path, known={0: label}, num_samples=2)
+        assert p[1, 1 - label] > nothing[1, 1 - label] + 0.2 and p[2, label] > nothing[2, label] + 0.1
+        assert (p.argmax(axis=1) == (np.arange(6) + label) % 2).all()
+        np.testing.assert_allclose(p[1:], model.initialiser_.predict_proba(path, known={0: label})[1:], atol=1e-4)
+        assert model.predict(path, known={0: label})[0] == label
+
+
+def test_joint_samples_of_a_two_colouring_keep_to_it():
+    graph, truth = two_coloured_tree()
+    model = classifier(Training(steps=150, evaluate_every=50), hidden_channels=16, sampling=Sampling(steps=10))
+    model.fit(graph, validation=None)
+    i, j = graph.edge_index
+    y = model.sample(20, seed=0)
+    assert (y[:, graph.known] == graph.y[graph.known]).all()
+    assert (y[:, i] != y[:, j]).mean() > 0.9 and (y == truth).mean() > 0.9
+
+
+@pytest.mark.parametrize("options", [{}, {"head_layers": 2}, {"shows_known": True, "num_layers": 3}])
+def test_a_denoiser_that_corrects_begins_as_its_offset(options):
+    graph = GraphTensors.of(random_graph())
+    offset = torch.randn(20, 1, 3).log_softmax(dim=-1)
+    denoiser = Denoiser("gcn", 6, 3, hidden_channels=8, corrects=True, **options)
+    posterior_context = denoiser.encode(graph)
+    known = Known(torch.arange(20).unsqueeze(1) < 5, torch.zeros(20, 1, 3))
+    for batch, of_batch in ((4, offset), (4, torch.randn(20, 4, 3))):
+        context = type(posterior_context)(posterior_context.encoded, graph, offset=of_batch)
+        y_t = torch.randn(20, batch, 3)
+        found = denoiser(y_t, torch.randint(1, 9, (batch,)), context, known, torch.Generator().manual_seed(0))
+        assert torch.equal(found, of_batch.expand(-1, batch, -1))
+
+
+def test_a_denoiser_that_corrects_reads_its_offset():
+    graph = GraphTensors.of(random_graph())
+    denoiser = Denoiser("gcn", 6, 3, hidden_channels=8, corrects=True)
+    torch.nn.init.normal_(denoiser.head[-1].weight, generator=torch.Generator().manual_seed(0))
+    y_t, encoded = torch.zeros(20, 1, 3), denoiser.encode(graph)
+    first, second = (torch.randn(20, 1, 3, generator=torch.Generator().manual_seed(s)).log_softmax(-1) for s in (1, 2))
+    corrections = [denoiser(y_t, 1, type(encoded)(encoded.encoded, graph, offset=o)) - o for o in (first, second)]
+    assert not torch.allclose(*corrections)
+    assert not denoiser.has_backward
+
+
+def test_an_offset_of_a_batch_is_cut_with_it(monkeypatch):
+    graph = GraphTensors.of(random_graph())
+    denoiser = Denoiser("gcn", 6, 3, hidden_channels=8, corrects=True)
+    torch.nn.init.normal_(denoiser.head[-1].weight)
+    encoded, offset, y_t = denoiser.encode(graph), torch.randn(20, 5, 3), torch.randn(20, 5, 3)
+    context, t = type(encoded)(encoded.encoded, graph, offset=offset), torch.arange(1, 6)
+    whole = denoiser(y_t, t, context)
+    monkeypatch.setattr("dpmsnc.nn.denoiser.CHUNK", 1)
+    assert len(denoiser.chunks(20, 5)) == 5
+    torch.testing.assert_close(denoiser(y_t, t, context), whole)
+
+
+def chains(first: int, count: int) -> Chains:
+    labels = torch.arange(first, first + count).unsqueeze(1).expand(-1, 3)
+    return Chains(labels, labels % 2 == 0, labels.unsqueeze(-1).float().expand(-1, -1, 2))
+
+
+def test_newer_chains_take_the_place_of_the_oldest():
+    both = chains(0, 4).followed_by(chains(4, 4), size=6)
+    assert both.labels[:, 0].tolist() == [2, 3, 4, 5, 6, 7]
+    assert chains(0, 4).followed_by(chains(4, 4), size=50).labels[:, 0].tolist() == list(range(8))
+    assert torch.equal(both.shown, both.labels % 2 == 0)  # all parts of a chain stay together
+    assert torch.equal(both.offset[..., 0], both.labels.float())
+
+
+def test_chains_are_drawn_with_all_that_belongs_to_them():
+    drawn = chains(0, 5).draw(2000, torch.Generator().manual_seed(0))
+    assert torch.equal(drawn.offset[..., 0], drawn.labels.float()) and torch.equal(drawn.shown, drawn.labels % 2 == 0)
+    counts = torch.bincount(drawn.labels[:, 0])
+    assert len(counts) == 5 and counts.min() > 300
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_what_is_shown_is_not_asked_for_and_hidden_labels_are_true(own):
+    source = trainer().source
+    source.refresh(REFRESH_EVERY if own else 0)
+    draw, train = source.draw(), source.train
+    mask = draw.shown.mask
+    assert (draw.weights[mask] == 0).all() and draw.weights.sum().item() == pytest.approx(1)
+    assert len(draw.weights[~mask].unique()) == 1  # every other row counts the same
+    assert torch.equal(draw.y_0[train].argmax(dim=-1), source.labels[train].unsqueeze(1).expand(-1, 6))
+    hidden = train.unsqueeze(1) & ~mask
+    assert hidden.any(dim=0).all() and (hidden.sum(dim=0) <= math.ceil(int(train.sum()) / 4)).all()
+    assert bool(mask[~train].any()) == own
+    torch.testing.assert_close(draw.shown.y, draw.y_0 * mask.unsqueeze(-1))
+    torch.testing.assert_close(draw.offset.exp().sum(dim=-1), torch.ones(NUM_NODES, 6))
+
+
+def test_validation_rows_are_never_given_their_labels():
+    source = trainer().source
+    for step in (0, REFRESH_EVERY):
+        source.refresh(step)
+    poisoned = trainer().source
+    poisoned.labels = torch.where(poisoned.validation, 1 - poisoned.labels, poisoned.labels)
+    for step in (0, REFRESH_EVERY):
+        poisoned.refresh(step)
+    for one, other in zip(vars(source.chains).values(), vars(poisoned.chains).values()):
+        assert torch.equal(one, other)
+    assert not torch.equal(source.labels, poisoned.labels)
+
+
+def test_labellings_are_drawn_every_few_steps_and_in_turn_with_some_of_their_own():
+    source, asked = trainer(buffer_size=6).source, []
+    draw = source.sampler.draw
+    source.sampler.draw = lambda generator, shows_own: asked.append(shows_own) or draw(generator, shows_own)
+    for step in range(4 * REFRESH_EVERY):
+        source.refresh(step)
+    assert asked == [False, True, False, True] and len(source.chains.labels) == 6
+
+
+@pytest.mark.parametrize("stopped_at", [7, 20])
+def test_a_run_continued_from_its_state_ends_with_the_same_weights(stopped_at):
+    whole, first, second = trainer(), trainer(), trainer()
+    whole.run()
+
+    class Stopped(Exception):
+        pass
+
+    def stop(running: Any) -> None:
+        if running.step == stopped_at:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        first.run(stop)
+    tensors, values = first.state()
+    second.load_state({name: value.clone() for name, value in tensors.items()}, values)
+    second.run()
+    assert all(torch.equal(a, b) for a, b in zip(whole.denoiser.parameters(), second.denoiser.parameters()))
+    assert whole.history.validation_score == second.history.validation_score
+    assert whole.source.best_sharpness == second.source.best_sharpness
+    assert torch.equal(whole.source.chains.labels, second.source.chains.labels)
+
+
+def test_the_initialiser_is_one_of_the_choices(monkeypatch):
+    running = trainer()
+    monkeypatch.setattr(Corrected, "score", lambda self: 0.9 if self.chains is None else 0.5)
+    running.run()
+    assert running.best_step == 0 and running.history.step[0] == 0
+    assert (running.best["head.0.weight"] == 0).all() and (running.denoiser.head[0].weight != 0).any()
+
+
+def test_the_initialiser_has_a_handicap_and_no_more():
+    source = trainer().source
+    alone = source.score()
+    source.refresh(0)  # the network is what it was, but has begun to learn
+    assert math.log(source.score() / alone) == pytest.approx(HANDICAP, abs=1e-4)
+    assert math.isnan(trainer(validation=None).source.score())
+
+
+def test_sharpness_stays_near_one_where_labels_are_few():
+    log_p = torch.tensor([[0.9, 0.1]]).log()
+    assert sharpness(log_p, torch.tensor([0])) == pytest.approx(1, abs=0.02)
+    assert sharpness(log_p, torch.tensor([1])) == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_sharpness_is_right_where_labels_are_many(factor):
+    # labels drawn from softmax(logits), and a model that is `factor` times as sure of them
+    rng = np.random.default_rng(0)
+    logits = 2 * rng.normal(size=(20_000, 3))
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    y = torch.from_numpy((p.cumsum(axis=1) > rng.random((len(p), 1))).argmax(axis=1))
+    log_p = torch.from_numpy(factor * logits).float().log_softmax(dim=1)
+    assert sharpness(log_p, y) == pytest.approx(1 / factor, rel=0.05)
+    even = torch.full((len(y),), 1 / len(y))
+    assert sharpness(log_p, y, even) == pytest.approx(sharpness(log_p, y), abs=1e-4)
+
+
+def test_sharpness_weighs_labels():
+    log_p, y = torch.tensor([[0.8, 0.2]]).log().expand(4000, -1), torch.arange(4000) % 2
+    right = (y == 0).double()
+    assert sharpness(log_p, y, right / right.sum()) > 1.5 > 0.5 > sharpness(log_p, y)
+
+
+def test_a_saved_classifier_has_its_initialiser_and_its_sharpness(tmp_path):
+    graph, _ = two_coloured_tree()
+    model = classifier(Training(steps=4, evaluate_every=2), initialiser="lp").fit(graph, validation=0.3)
+    model.save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    assert loaded.sharpness_ == model.sharpness_ and loaded.initialiser_.coupling_ == model.initialiser_.coupling_
+    assert np.array_equal(loaded.predict_proba(known={1: 1}, seed=1), model.predict_proba(known={1: 1}, seed=1))
+    assert np.array_equal(loaded.sample(2, seed=1), model.sample(2, seed=1))
