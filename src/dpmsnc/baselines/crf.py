@@ -126,7 +126,7 @@ class CRF(Baseline):
             for coupling in self._couplings(graph.num_classes, int((y_train != UNKNOWN).sum()))
         ]
         best = max(trials, key=lambda trial: trial.score + CLOSE * (trial.potentials.coupling != "none"))
-        self.choices_ = describe(trials, scores)
+        self.choices_ = describe(trials, scores, best)
         self.base_ = fitted(builders[best.base.name](), graph, y_train)
         self.network_, self.mean_log_ = best.potentials.requires_grad_(False), edges.mean_log
         self.coupling_, self.iterations_ = best.potentials.coupling, best.iterations
@@ -270,11 +270,11 @@ def trial_score(potentials: Potentials, folds: Folds, edges: Edges, labels: Labe
     return ((total - couplings) / (folds.size + len(V))).item()
 
 
-def describe(trials: list[Trial], scores: dict[str, float]) -> list[dict[str, Any]]:
-    """All that was compared, the best first, as JSON values."""
+def describe(trials: list[Trial], scores: dict[str, float], chosen: Trial) -> list[dict[str, Any]]:
+    """All that was compared, as JSON values: the chosen one first, the others by score."""
     under = [
         {"base": trial.base.name, "coupling": trial.potentials.coupling, "score": round(trial.score, 4)}
-        for trial in sorted(trials, key=lambda trial: -trial.score)
+        for trial in sorted(trials, key=lambda trial: (trial is not chosen, -trial.score))
     ]
     tried = {trial.base.name for trial in trials}
     alone = [
