@@ -244,8 +244,9 @@ def agreed(samples: Samples) -> str:
     """What joint samples are worth, in words."""
     return (
         "Another graph has three classes. Neighbours differ along "
-        f"{samples.differing(samples.truth):.1%} of its edges that are not known at both ends. In {NUM_SAMPLES} joint samples it is {samples.differing(samples.joint):.1%}, and in independent draws "
-        f"from the same model's marginals {samples.differing(samples.independent):.1%}."
+        f"{samples.differing(samples.truth):.1%} of its edges that are not known at both ends. In {NUM_SAMPLES} joint "
+        f"samples it is {samples.differing(samples.joint):.1%}, and in independent draws from the same model's "
+        f"marginals {samples.differing(samples.independent):.1%}."
     )
 
 
