@@ -33,7 +33,6 @@ from dpmsnc.estimators.diffusion import DiffusionEstimator
 from dpmsnc.estimators.report import FitReport
 from dpmsnc.graph import Graph
 from dpmsnc.presets import preset
-from dpmsnc.targets import OneClass
 
 if TYPE_CHECKING:
     from dpmsnc.diffusion.bound import Bound
@@ -140,6 +139,8 @@ class NodeClassifier(DiffusionEstimator):
         An interrupt (Ctrl-C) is raised again once the best weights so far are in place. After a fit to classes
         `report_` says how good it is; a `FitWarning` says so, too, where it is of little use.
         """
+        from dpmsnc.targets import OneClass
+
         if isinstance(graph, (list, tuple)) and len(graph) > 1:
             from dpmsnc.graph.batch import GraphBatch
 
