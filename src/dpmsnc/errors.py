@@ -1,7 +1,7 @@
 """What a user can do wrong, said in a way that tells what to do about it.
 
 Every error that is the user's to mend is an `InputError` (a `ValueError`), so that the command line can print its
-message without a traceback; anything else that escapes is ours.
+message without a traceback; anything else that escapes is ours. What may be right but looks wrong is a warning.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ class InputError(ValueError):
 
 class ModelFileError(InputError):
     """A model folder is missing, truncated, or was not written by this package."""
+
+
+class FitWarning(UserWarning):
+    """A fit ended, but what it found is of little use; the message says why and what to try."""
 
 
 if TYPE_CHECKING:

@@ -134,7 +134,7 @@ class CRF(Baseline):
         edges = edges_of(graph)
         trials = [trial for pool in pools for trial in self._trials(pool, edges, labels)]
         best = max(trials, key=lambda trial: trial.score + CLOSE * (trial.potentials.coupling != "none"))
-        self.choices_ = describe(trials, scores)
+        self.choices_ = describe(trials, scores, best)
         self.bases_ = [fitted(builders[base.name](), graph, y_train) for base in best.bases]
         self.network_, self.mean_log_ = best.potentials.requires_grad_(False), edges.mean_log
         self.coupling_ = best.potentials.coupling
@@ -300,9 +300,10 @@ def trial_score(potentials: Potentials, folds: Folds, edges: Edges, labels: Labe
 
 
 def informative(bases: list[Candidate], scores: dict[str, float]) -> list[Candidate]:
-    """Those that say more than nothing; if there are none, the simplest one that is left."""
+    """Those that say more than nothing; if there are none, the one that says nothing."""
     nothing = scores.get("uniform", -inf)
-    return [base for base in bases if scores[base.name] > nothing + CLOSE] or bases[:1]
+    found = [base for base in bases if scores[base.name] > nothing + CLOSE]
+    return found or [base for base in bases if base.name == "uniform"] or bases[:1]
 
 
 def pooled_answers(bases: list[Candidate]) -> Tensor:
@@ -310,15 +311,15 @@ def pooled_answers(bases: list[Candidate]) -> Tensor:
     return torch.stack([log_probabilities(np.stack(base.answers, axis=1)) for base in bases])
 
 
-def describe(trials: list[Trial], scores: dict[str, float]) -> list[dict[str, Any]]:
-    """All that was compared, as JSON values: kinds of couplings, the best first, and then single base models."""
+def describe(trials: list[Trial], scores: dict[str, float], chosen: Trial) -> list[dict[str, Any]]:
+    """All that was compared, as JSON values: what was chosen, other couplings by score, and single base models."""
     under = [
         {
             "base": " + ".join(base.name for base in trial.bases),
             "coupling": trial.potentials.coupling,
             "score": round(trial.score, 4),
         }
-        for trial in sorted(trials, key=lambda trial: -trial.score)
+        for trial in sorted(trials, key=lambda trial: (trial is not chosen, -trial.score))
     ]
     alone = sorted(scores.items(), key=lambda item: -item[1])
     return under + [{"base": base, "coupling": None, "score": round(score, 4)} for base, score in alone]

@@ -10,6 +10,7 @@ import argparse
 import inspect
 import sys
 import typing
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from dpmsnc.errors import InputError
+from dpmsnc.errors import FitWarning, InputError
 from dpmsnc.estimators.diffusion import DiffusionEstimator
 from dpmsnc.estimators.node_classifier import NodeClassifier
 from dpmsnc.presets import preset
@@ -132,7 +133,8 @@ class Fit:
         options: dict[str, Any] = {}
         if isinstance(estimator, DiffusionEstimator):
             options = {"checkpoint": self.out / CHECKPOINT, "resume": self.resume}
-        with Cost() as cost:
+        with Cost() as cost, warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)  # the report that is printed has the same words
             try:
                 estimator.fit(graph, self.validation, **options)
             except KeyboardInterrupt:
@@ -191,6 +193,8 @@ class Fit:
             state = f"the best weights so far ({score})" if steps else "its weights, not evaluated yet"
             print(f"interrupted after {spent}; {self.out} holds {state}; go on with --resume", file=sys.stderr)
             return 130
+        if hasattr(estimator, "report_") and not estimator.verbose:  # which printed it already
+            print(estimator.report_)
         print(f"{score}, {steps[-1]} steps in {spent}; model in {self.out}")
         return 0
 

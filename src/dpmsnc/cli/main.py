@@ -149,12 +149,12 @@ class Evaluate:
 
 @dataclass(frozen=True)
 class Demo:
-    """Solve a cyclic grid that a graph network cannot, and write a report to look at."""
+    """Show what a joint model of labels is for: a graph that a graph network cannot solve, as a report to look at."""
 
     out: Path = Path("runs/demo")
-    """Folder for report.html."""
-    columns: int = 1000
-    """Length of the grid, which has two rows."""
+    """Folder for report.html and its pictures."""
+    columns: int = 20
+    """Columns of the grid, an even number."""
     seed: int = 0
 
     def run(self) -> int:

@@ -8,6 +8,8 @@ learnt is how labels depend on each other, and the rule decides how far one has 
     three         y = (row + 2 column) mod 3 on a grid with one diagonal in every cell, joining (1, c) to (0, c + 1):
                   neighbours carry the two other classes, so one label leaves two classes open and it takes two
                   neighbours that differ to decide (n = 3 k).
+
+A lattice, which the demo draws, has as many rows as columns or others.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ def grid_scattered(columns: int = 1000, seed: int = 0, rule: Rule = "alternating
     if extra_grid:
         small = cyclic_grid(-(-20 // graph.num_classes) * graph.num_classes, rule)
         train = np.concatenate([train, graph.num_nodes + rng.choice(small.num_nodes, 8, replace=False)])
-        graph = _side_by_side(graph, small)
+        graph = side_by_side(graph, small)
     return _task("grid_scattered", graph, train, validation, test)
 
 
@@ -92,7 +94,34 @@ def grid_positions(columns: int) -> NDArray[np.float64]:
     return radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
-def _side_by_side(graph: Graph, other: Graph) -> Graph:
+def lattice(rows: int, columns: int, cyclic: bool = False) -> Graph:
+    """The fully labelled lattice of `rows` x `columns` nodes, coloured as a chequerboard; `cyclic` joins opposite
+    borders, of which there must be an even number of nodes then."""
+    if cyclic and (rows % 2 or columns % 2):
+        raise InputError(f"a cyclic lattice of {rows} x {columns} has no two-colouring; pass even numbers")
+    nodes = np.arange(rows * columns).reshape(rows, columns)
+    end = None if cyclic else -1
+    across = np.stack([nodes[:, :end].ravel(), np.roll(nodes, -1, axis=1)[:, :end].ravel()])
+    down = np.stack([nodes[:end].ravel(), np.roll(nodes, -1, axis=0)[:end].ravel()])
+    row, column = np.divmod(nodes.ravel(), columns)
+    return Graph(
+        num_nodes=rows * columns,
+        edge_index=np.sort(np.concatenate([across, down], axis=1), axis=0),
+        x=None,
+        y=(row + column) % 2,
+        target=OneClass((0, 1)),
+        ids=np.array([f"r{r}c{c}" for r, c in zip(row, column)]),
+    )
+
+
+def lattice_positions(rows: int, columns: int) -> NDArray[np.float64]:
+    """Where to draw the nodes of a lattice: in rows, the first one on top, centred on 0."""
+    row, column = np.divmod(np.arange(rows * columns), columns)
+    return np.stack([column - (columns - 1) / 2, -row], axis=1).astype(np.float64)
+
+
+def side_by_side(graph: Graph, other: Graph) -> Graph:
+    """Two graphs without features as one; ids of the second begin with "extra-"."""
     return Graph(
         num_nodes=graph.num_nodes + other.num_nodes,
         edge_index=np.concatenate([graph.edge_index, graph.num_nodes + other.edge_index], axis=1),

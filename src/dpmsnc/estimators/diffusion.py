@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from dpmsnc.diffusion.objective import Objective
     from dpmsnc.diffusion.posterior import Posterior
     from dpmsnc.diffusion.sampler import Callback
+    from dpmsnc.estimators.report import FitReport
     from dpmsnc.graph.features import Features
     from dpmsnc.nn.denoiser import Denoiser
     from dpmsnc.training.trainer import History, Source, Trainer
@@ -71,6 +72,8 @@ class DiffusionEstimator(Estimator):
 
     denoiser_: Denoiser
     history_: History
+    report_: FitReport
+    """Only after a fit to classes."""
 
     def _fit(
         self,
@@ -215,6 +218,7 @@ class DiffusionEstimator(Estimator):
         self.denoiser_.load_state_dict(trainer.selected)
         self.last_denoiser_ = trainer.optimiser.averaged
         self.history_, self.interrupted_ = trainer.history, interrupted
+        self.history_.choices = list(self.initialiser_.choices_) if self._corrects else []
         self.best_step_, self.best_score_ = trainer.best_step, trainer.best_score
         outcome = trainer.source.outcome()
         self.buffer_, self.initialiser_proba_, self.progressive_ = outcome.buffer, outcome.initial, outcome.progressive
@@ -352,6 +356,8 @@ class DiffusionEstimator(Estimator):
             "interrupted": self.interrupted_,
             "history": asdict(self.history_),
         }
+        if hasattr(self, "report_"):
+            values["report"] = asdict(self.report_)
         if self._corrects:
             values["initialiser"] = pack(self.initialiser_, "initialiser", tensors)
         return tensors | {"buffer": self.buffer_}, values
@@ -363,6 +369,7 @@ class DiffusionEstimator(Estimator):
         """The fitted classifier again; no network is allocated beyond the weights that there are."""
         import torch
 
+        from dpmsnc.estimators.report import FitReport
         from dpmsnc.estimators.state import unpack
         from dpmsnc.graph.features import Features
         from dpmsnc.training.trainer import History
@@ -386,7 +393,10 @@ class DiffusionEstimator(Estimator):
         clf.denoiser_.to(clf._device()).requires_grad_(False)
         history = values["history"]
         losses, scores = (with_nan(history[name]) for name in ("loss", "validation_score"))
-        clf.history_ = History(list(history["step"]), losses, scores)
+        choices = [dict(choice) for choice in history.get("choices", [])]  # earlier folders do not say
+        clf.history_ = History(list(history["step"]), losses, scores, choices)
+        if "report" in values:
+            clf.report_ = FitReport.from_state(values["report"])
         clf.progressive_, clf.best_step_, clf.interrupted_ = (
             values[name] for name in ("progressive", "best_step", "interrupted")
         )

@@ -6,6 +6,7 @@ it. Nothing here imports torch before `fit` or `load` needs it.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,9 +27,10 @@ from dpmsnc.config import (
     check_number,
 )
 from dpmsnc.diffusion.schedule import Schedule
-from dpmsnc.errors import InputError
+from dpmsnc.errors import FitWarning, InputError
 from dpmsnc.estimators.base import Which
 from dpmsnc.estimators.diffusion import DiffusionEstimator
+from dpmsnc.estimators.report import FitReport
 from dpmsnc.graph import Graph
 from dpmsnc.presets import preset
 
@@ -59,7 +61,7 @@ class NodeClassifier(DiffusionEstimator):
             features are measurements; entries set to 0 or 1 ("binary"), or all left alone ("raw").
         device: "auto" takes a GPU where there is one.
         threads: Processor threads during a call.
-        verbose: Show a progress bar during `fit`.
+        verbose: Show a progress bar during `fit`, and print its report at the end.
 
     Example:
         >>> from dpmsnc.data.grids import grid_scattered
@@ -134,14 +136,34 @@ class NodeClassifier(DiffusionEstimator):
             resume: Go on from `checkpoint` if it exists; the result is the same as without the interruption.
             progress: Called after every step with the running `Trainer`.
 
-        An interrupt (Ctrl-C) is raised again once the best weights so far are in place.
+        An interrupt (Ctrl-C) is raised again once the best weights so far are in place. After a fit to classes
+        `report_` says how good it is; a `FitWarning` says so, too, where it is of little use.
         """
+        from dpmsnc.targets import OneClass
+
         if isinstance(graph, (list, tuple)) and len(graph) > 1:
             from dpmsnc.graph.batch import GraphBatch
 
             graph = GraphBatch.of([self._one_graph(one) for one in graph]).graph
         checkpoint = None if checkpoint is None else Path(checkpoint)
-        return self._fit_split(graph, validation, checkpoint=checkpoint, resume=resume, progress=progress)
+        self._fit_split(graph, validation, checkpoint=checkpoint, resume=resume, progress=progress)
+        if isinstance(self.target_, OneClass):
+            self.report_ = self._report()
+            if self.verbose:
+                print(self.report_, flush=True)
+            for text in self.report_.warnings:
+                warnings.warn(text, FitWarning, stacklevel=2)
+        return self
+
+    def _report(self) -> FitReport:
+        """What the fit reached on validation labels, asked with training labels alone."""
+        nothing = self.target_.unknown(len(self.graph_.y))
+        initialiser, answer = nothing, nothing
+        if self.validation_.any() and self.initialiser_proba_ is not None:  # which it is for fully labelled graphs
+            initialiser = self.initialiser_proba_.argmax(axis=1)
+            answer = self._answer(self._asked(None, None, "train"), clamp_known=False)
+        choices = self.history_.choices
+        return FitReport.of(self.graph_.y, self.train_, self.validation_, initialiser, answer, choices)
 
     def predict(
         self,

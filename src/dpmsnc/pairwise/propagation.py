@@ -16,7 +16,9 @@ from torch import Tensor
 from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.potentials import SURE, Potentials
 
-DAMPING = 0.2
+DAMPING, LEARNING_DAMPING = 0.5, 0.2
+"""Share of the old message that is kept. Couplings that are negative make undamped messages swing between two answers;
+the few iterations that a gradient goes through could not swing often, and must carry labels far."""
 STRONGEST = 60.0
 """Coupling of an edge beyond which it counts as this: its exponential must be finite."""
 TOLERANCE = 1e-4
@@ -54,7 +56,7 @@ class Propagation:
             arrived = self.edges.collect(messages)
             new = self.passed_on(evidence + arrived, messages)
             changed = learning or iteration % 5 or bool((new - messages).abs().max() > TOLERANCE)
-            messages = torch.lerp(new, messages, DAMPING)
+            messages = torch.lerp(new, messages, LEARNING_DAMPING if learning else DAMPING)
             if not changed:
                 break
         return theta + self.edges.collect(messages)

@@ -1,8 +1,8 @@
-"""Figures: a grid coloured by known, right and wrong, lines over steps, and means over seeds with their spread.
+"""Figures: graphs coloured by known, right and wrong, lines over steps, and means over seeds with their spread.
 
 Every function returns a matplotlib figure that belongs to nobody else (no pyplot, no global state); `svg` turns it into
 something that can be written or put into a page. Nothing is told by hue alone: classes differ in lightness, known nodes
-stand in a ring, wrong ones bear a cross.
+stand in a ring, wrong ones bear a cross, changed ones stand on a square.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
@@ -23,7 +22,10 @@ from numpy.typing import NDArray
 
 from dpmsnc.graph import UNKNOWN
 
-INK, MUTED, EDGE, WRONG = "#222222", "#8a8a8a", "#b9b9b9", "#d1410c"
+INK, MUTED, EDGE, WRONG, CHANGED = "#222222", "#8a8a8a", "#b9b9b9", "#d1410c", "#f2c14e"
+LARGEST_DOT = 14.0
+"""In points, like the width of a line."""
+MARGIN = 0.05
 LINES = ("#0b5fa5", "#c26a00", "#3b7d4f", "#7a4a8c")
 FONT: dict[Any, Any] = {
     "font.size": 10,
@@ -38,8 +40,8 @@ FONT: dict[Any, Any] = {
 class Labelling:
     """Labels of the nodes of a graph, as class indices, and how to draw them.
 
-    `labels` is -1 where nothing is said about a node; `known` are the nodes whose label was given; `truth` may be left
-    out, and then no node is called wrong.
+    `labels` is -1 where nothing is said about a node; `known` are the nodes whose label was given. No node is called
+    wrong where `truth` is left out or -1. Nodes that are `changed`, and edges that are `broken`, are marked.
     """
 
     positions: NDArray[np.float64]
@@ -48,12 +50,14 @@ class Labelling:
     labels: NDArray[np.int64]
     known: NDArray[np.bool_]
     truth: NDArray[np.int64] | None = None
+    changed: NDArray[np.bool_] | None = None
+    broken: NDArray[np.bool_] | None = None
 
     @property
     def wrong(self) -> NDArray[np.bool_]:
         if self.truth is None:
             return np.zeros(len(self.labels), dtype=bool)
-        return (self.labels != UNKNOWN) & (self.labels != self.truth) & ~self.known
+        return (self.labels != UNKNOWN) & (self.truth != UNKNOWN) & (self.labels != self.truth) & ~self.known
 
 
 def grids(
@@ -70,19 +74,19 @@ def grids(
         for ax in axes[len(panels) :]:
             ax.set_axis_off()
         for ax, (name, labelling) in zip(axes, panels.items()):
-            _draw_labelling(ax, labelling)
+            _draw_labelling(ax, labelling, width)
             ax.set_title(name, fontsize=12, pad=6)
         figure.subplots_adjust(left=0.01, right=0.99, top=1 - 0.33 / height, bottom=(foot + 0.02) / height, wspace=0.06)
         if legend:
             classes = max(panel.num_classes for panel in panels.values())
-            handles = _legend_handles(classes)
+            handles = _legend_handles(classes, *_marks(list(panels.values())))
             figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False, handletextpad=0.3)
     return figure
 
 
-def grid_legend(num_classes: int) -> Figure:
-    """The legend of `grids` on its own, for pages that stack the panels."""
-    handles = _legend_handles(num_classes)
+def grid_legend(num_classes: int, *marks: str) -> Figure:
+    """The legend of `grids` on its own, for pages that stack the panels; by default with known and wrong nodes."""
+    handles = _legend_handles(num_classes, *(marks or ("known", "wrong")))
     with rc_context(FONT):
         figure = Figure(figsize=(1.05 * len(handles), 0.35))
         figure.legend(handles=handles, loc="center left", ncols=len(handles), frameon=False, handletextpad=0.3)
@@ -204,18 +208,37 @@ def _scale_by_powers(ax: Axes, base: int, points: Sequence[Sequence[float]]) -> 
     ax.xaxis.set_major_formatter(FuncFormatter(lambda x, position: f"{x:g}"))
 
 
-def _draw_labelling(ax: Axes, labelling: Labelling) -> None:
-    xy = labelling.positions
-    ax.add_collection(LineCollection(list(xy[labelling.edge_index.T]), colors=EDGE, linewidths=1.0, zorder=1))
-    size = 7000 / len(xy)
-    ring, wrong = xy[labelling.known], labelling.wrong
-    ax.scatter(ring[:, 0], ring[:, 1], 1.7 * size, "white", edgecolors=INK, linewidths=2.0, zorder=2)
+def _draw_labelling(ax: Axes, labelling: Labelling, width: float) -> None:
+    """In a panel so many inches wide; dots are as large as the shortest edge has room for."""
+    xy, edges = labelling.positions, labelling.edge_index
+    _draw_edges(ax, labelling, np.ones(edges.shape[1], dtype=bool), color=EDGE, linewidth=1.0, zorder=1)
+    if labelling.broken is not None:
+        _draw_edges(ax, labelling, labelling.broken, color=WRONG, linewidth=3.0, zorder=1.5)
+    shortest = np.linalg.norm(xy[edges[0]] - xy[edges[1]], axis=1).min(initial=np.inf)
+    extent = np.ptp(xy, axis=0).max() * (1 + 2 * MARGIN)
+    dot = min(0.62 * 72 * width * shortest / extent, LARGEST_DOT)
+    whole: dict[str, Any] = {"clip_on": False}  # a clipped dot takes twice the room in a file
+    size, ring, wrong = dot**2, xy[labelling.known], labelling.wrong
+    if labelling.changed is not None:
+        there = xy[labelling.changed]
+        ax.scatter(there[:, 0], there[:, 1], 2.3 * size, CHANGED, marker="s", linewidths=0, zorder=1.7, **whole)
+    ax.scatter(ring[:, 0], ring[:, 1], 1.6 * size, "white", edgecolors=INK, linewidths=0.16 * dot, zorder=2, **whole)
     shades = [_shade(c, labelling.num_classes) if c != UNKNOWN else "white" for c in labelling.labels.tolist()]
-    ax.scatter(xy[:, 0], xy[:, 1], size, shades, edgecolors=np.where(wrong, WRONG, MUTED).tolist(), zorder=3)
-    ax.scatter(xy[wrong, 0], xy[wrong, 1], 0.4 * size, WRONG, marker="X", edgecolors="white", linewidths=0.7, zorder=4)
+    borders = np.where(wrong, WRONG, MUTED).tolist()
+    ax.scatter(xy[:, 0], xy[:, 1], size, shades, edgecolors=borders, linewidths=0.08 * dot, zorder=3, **whole)
+    cross: dict[str, Any] = {"marker": "X", "edgecolors": "white", "linewidths": 0.05 * dot, **whole}
+    ax.scatter(xy[wrong, 0], xy[wrong, 1], 0.5 * size, WRONG, zorder=4, **cross)
     ax.set_aspect("equal")
-    ax.margins(0.08)
+    ax.margins(MARGIN)
     ax.set_axis_off()
+
+
+def _draw_edges(ax: Axes, labelling: Labelling, mask: NDArray[np.bool_], **look: Any) -> None:
+    """As one line with gaps, which takes a tenth of the room in a file that single lines take."""
+    ends = labelling.positions[labelling.edge_index[:, mask].T]
+    gaps = np.full((len(ends), 1, 2), np.nan)
+    x, y = np.concatenate([ends, gaps], axis=1).reshape(-1, 2).T
+    ax.plot(x, y, **look)
 
 
 def _shade(index: int, num_classes: int) -> tuple[float, float, float, float]:
@@ -224,12 +247,27 @@ def _shade(index: int, num_classes: int) -> tuple[float, float, float, float]:
     return colormaps["Blues"](0.18 + 0.52 * share)
 
 
-def _legend_handles(num_classes: int) -> list[Line2D]:
+def _marks(panels: Sequence[Labelling]) -> list[str]:
+    """The marks that some panel may bear."""
+    borne = {
+        "known": any(panel.known.any() for panel in panels),
+        "wrong": any(panel.truth is not None for panel in panels),
+        "changed": any(panel.changed is not None for panel in panels),
+        "same class": any(panel.broken is not None for panel in panels),
+    }
+    return [mark for mark, is_borne in borne.items() if is_borne]
+
+
+def _legend_handles(num_classes: int, *marks: str) -> list[Line2D]:
     def dot(name: str, **style: object) -> Line2D:
         look = {"marker": "o", "markersize": 9, "markeredgecolor": MUTED, "markeredgewidth": 0.8} | style
         return Line2D([], [], linestyle="", label=name, **look)  # type: ignore[arg-type]
 
+    handles = [
+        dot("known", markersize=11, markerfacecolor="white", markeredgecolor=INK, markeredgewidth=1.8),
+        dot("wrong", marker="X", markerfacecolor=WRONG, markeredgecolor="white"),
+        dot("changed", marker="s", markersize=11, markerfacecolor=CHANGED, markeredgewidth=0),
+        Line2D([], [], color=WRONG, linewidth=3.0, label="same class"),
+    ]
     classes = [dot(f"class {c}", markerfacecolor=_shade(c, num_classes)) for c in range(num_classes)]
-    known = dot("known", markersize=11, markerfacecolor="white", markeredgecolor=INK, markeredgewidth=1.8)
-    wrong = dot("wrong", marker="X", markerfacecolor=WRONG, markeredgecolor="white")
-    return [*classes, known, wrong]
+    return [*classes, *(handle for handle in handles if handle.get_label() in marks)]

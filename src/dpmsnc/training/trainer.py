@@ -80,6 +80,8 @@ class History:
     step: list[int] = field(default_factory=list)
     loss: list[float] = field(default_factory=list)
     validation_score: list[float] = field(default_factory=list)
+    choices: list[dict[str, Any]] = field(default_factory=list)
+    """What was compared to choose the initialiser, the chosen one first."""
 
 
 class Trainer:
