@@ -5,7 +5,7 @@ A subclass has the constructor, whose arguments are declared here, and the verbs
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -51,6 +51,7 @@ class DiffusionEstimator(Estimator):
     """A denoiser, the objective that trains it, and the posterior that is asked."""
 
     process: ClassVar[ProcessName] = "gaussian"
+    added_later: ClassVar[Mapping[str, Any]] = {"start": "random"}
 
     backbone: BackboneSpec
     hidden_channels: int
