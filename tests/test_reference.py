@@ -419,10 +419,15 @@ def test_a_fit_gives_what_it_gave(name):
 def test_a_table_shows_what_it_showed(name, capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
     assert main(COMMANDS[name]) == 0
-    shown = capsys.readouterr().out
+    shown = with_recorded_names(capsys.readouterr().out)
+    assert json.loads(shown) == json.loads(TABLES.read_text())[name]
+
+
+def with_recorded_names(shown: str) -> str:
+    """A table with the names of backbones under which they were recorded."""
     for recorded_name, variant in VARIANTS.items():
         shown = shown.replace(f'"{backbone_name(variant)}"', f'"{recorded_name}"')
-    assert json.loads(shown) == json.loads(TABLES.read_text())[name]
+    return shown
 
 
 def record(names: list[str]) -> None:
@@ -450,7 +455,7 @@ def record(names: list[str]) -> None:
         # the command itself, as it is what people see
         command = [sys.executable, "-c", "import sys; from dpmsnc.cli.main import main; sys.exit(main())"]
         shown = {
-            name: json.loads(subprocess.run([*command, *words], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
+            name: json.loads(with_recorded_names(subprocess.check_output([*command, *words], cwd=ROOT, text=True)))
             for name, words in COMMANDS.items()
         }
         # a record a line, so that a change can be read

@@ -42,6 +42,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "gcnii": {"epochs": 6, "num_layers": 3},
     "lp": {},
     "neighbourhood": {},
+    "crf": {"base": "lp"},
     "pta": {"max_epochs": 10},
     "gmnn": {"pretraining": 5, "epochs": 5},
     # nearly the most probable labels: those drawn by the random numbers of each row change with the order of nodes

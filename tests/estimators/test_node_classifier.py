@@ -86,7 +86,8 @@ def test_permuting_nodes_permutes_the_answer(conditioning):
     ids=["pta", "gnn", "grand", "g3nn", "lp", "uniform", "with settings", "object"],
 )
 def test_any_initialiser_fills_the_first_buffer(initialiser):
-    clf = quick(initialiser=initialiser, training=Training(steps=10, evaluate_every=10)).fit(TASK.graph, validation=0.3)
+    few = Training(steps=10, evaluate_every=10)
+    clf = quick(initialiser=initialiser, start="random", training=few).fit(TASK.graph, validation=0.3)
     assert clf.predict().shape == (40,)
 
 
@@ -273,7 +274,9 @@ def test_what_cannot_be_asked_is_refused(fitted, tmp_path):
     with pytest.raises(InputError, match="other data or settings"):
         quick().fit(TASK.graph, checkpoint=next((tmp_path / "model").glob("weights-*")), resume=True)
     with pytest.raises(InputError, match="no noise to predict"):
-        MaskedLabels(parameterisation="epsilon").fit(TASK.graph)
+        MaskedLabels(parameterisation="epsilon", start="random").fit(TASK.graph)
+    with pytest.raises(InputError, match="noise is no correction of an initialiser"):
+        quick(parameterisation="epsilon").fit(TASK.graph)
 
 
 class Wrapped:

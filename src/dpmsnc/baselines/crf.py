@@ -19,14 +19,14 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dpmsnc.baselines.base import Baseline, one_hot
+from dpmsnc.baselines.base import NOT_PROBABILITIES, Baseline, one_hot
 from dpmsnc.baselines.choice import CLOSE, Builders, Candidate, Labels, compare
 from dpmsnc.baselines.folds import assign_folds, fitted
 from dpmsnc.baselines.gnn import GNN
@@ -35,6 +35,7 @@ from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
 from dpmsnc.baselines.pta import PTA
 from dpmsnc.baselines.uniform import Uniform
 from dpmsnc.config import LIMITS, ScalingName, check_number
+from dpmsnc.errors import InputError
 from dpmsnc.estimators.base import METHODS, Method, Which, seeded
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.pairwise.edges import Edges
@@ -119,6 +120,8 @@ class CRF(Baseline):
         auto = isinstance(self.base, str) and self.base == "auto"
         builders = _bases(graph, self.seed) if auto else {str(self.base): self._given_base}
         bases, scores = compare(builders, graph, y_train, labels)
+        if not bases:
+            raise InputError(NOT_PROBABILITIES)
         edges = edges_of(graph)
         trials = [
             self._trial(base, coupling, edges, labels)
@@ -207,6 +210,14 @@ class CRF(Baseline):
 
     def _fitted_network(self) -> Potentials:
         return Potentials(self.target_.channels, self.coupling_)
+
+    @classmethod
+    def _from_state(
+        cls, params: dict[str, Any], tensors: dict[str, Tensor], values: dict[str, Any], graph: Graph
+    ) -> Self:
+        if params["base"] is None:
+            params = params | {"base": "uniform"}  # only `fit` needs the object again
+        return super()._from_state(params, tensors, values, graph)
 
 
 class ChainSampler:

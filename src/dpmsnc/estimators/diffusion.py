@@ -125,6 +125,7 @@ class DiffusionEstimator(Estimator):
     ) -> Trainer:
         import torch
 
+        from dpmsnc.baselines.base import check_probabilities
         from dpmsnc.training.corrected import Corrected
         from dpmsnc.training.full import FullyLabelled, LabelledGraphs
         from dpmsnc.training.optimiser import Optimiser
@@ -153,6 +154,7 @@ class DiffusionEstimator(Estimator):
             if self._corrects:
                 self.initialiser_ = self._fit_initialiser(graph, y_train, y_validation)
                 q = self.initialiser_._marginals(graph, y_train)
+                check_probabilities(q, self.target_, graph.num_nodes)
                 source = Corrected(
                     optimiser,
                     objective,
@@ -179,11 +181,10 @@ class DiffusionEstimator(Estimator):
 
     def _fit_initialiser(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any]) -> CRF:
         """The initialiser under a pairwise model, both of training labels; validation labels choose."""
-        from dpmsnc.baselines.crf import CRF
-        from dpmsnc.baselines.initialiser import make_initialiser
+        from dpmsnc.baselines.initialiser import make_crf
 
-        base = "auto" if self.initialiser == "auto" else make_initialiser(self)
-        initialiser = CRF(base=base, seed=self.seed)
+        initialiser = make_crf(self)
+        initialiser._check_settings()
         initialiser._learn(graph, y_train, y_validation)
         return initialiser
 
@@ -200,16 +201,13 @@ class DiffusionEstimator(Estimator):
 
     def _initial_probabilities(self, graph: Graph, fit_initialiser: bool = True) -> NDArray[np.float32]:
         """Mean-field probabilities of the first buffer; nothing is known where a checkpoint brings them."""
+        from dpmsnc.baselines.base import check_probabilities
         from dpmsnc.baselines.initialiser import ask_initialiser, make_initialiser
 
-        ignorance = self.target_.ignorance(graph.num_nodes)
         if not fit_initialiser:
-            return self.target_.mean_field(ignorance)
+            return self.target_.mean_field(self.target_.ignorance(graph.num_nodes))
         initial = ask_initialiser(make_initialiser(self), graph, self.validation_)
-        if initial.shape != ignorance.shape:
-            raise InputError(f"the initialiser gave probabilities of shape {initial.shape}, expected {ignorance.shape}")
-        if not np.isfinite(initial).all() or (self.target_.names and not (initial >= 0).all()):
-            raise InputError("the initialiser gave NaN, infinite or negative probabilities; lower its learning rate")
+        check_probabilities(initial, self.target_, graph.num_nodes)
         return self.target_.mean_field(initial)
 
     def _keep(self, trainer: Trainer, interrupted: bool = False) -> None:
