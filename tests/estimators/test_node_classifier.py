@@ -1,5 +1,3 @@
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
@@ -10,6 +8,7 @@ from dpmsnc.baselines import GNN, PTA, LabelPropagation, MaskedLabels
 from dpmsnc.baselines.scaled_pta import ScaledPTA
 from dpmsnc.data.grids import cyclic_grid, grid_localized, grid_scattered
 from dpmsnc.diffusion.posterior import Posterior
+from dpmsnc.presets import FROM_RANDOM
 
 QUICK = Training(steps=30, refresh_every=10, initialiser_refreshes=2, evaluate_every=10)
 TASK = grid_scattered(columns=20, seed=0)
@@ -63,12 +62,15 @@ def test_own_opinion_is_the_networks_also_where_labels_are_given(fitted, monkeyp
 
 
 def test_same_seed_same_samples(fitted):
-    nothing_known = TASK.graph.hide(TASK.graph.known)  # all labels follow from those that there are
-    ask = partial(NodeClassifier.sample, num_samples=5, graph=nothing_known)
-    assert (ask(fitted, seed=1) == ask(fitted, seed=1)).all()
-    assert (ask(fitted, seed=1) != ask(fitted, seed=2)).any()
+    assert (fitted.sample(5, seed=1) == fitted.sample(5, seed=1)).all()
     again = quick().fit(TASK.graph, validation=TASK.validation)
-    assert (ask(again, seed=1) == ask(fitted, seed=1)).all()
+    assert (again.sample(5, seed=1) == fitted.sample(5, seed=1)).all()
+
+
+def test_another_seed_gives_other_samples():
+    """From a random start: what the initialiser knows of this grid leaves no choice, and a short fit does not either."""
+    clf = quick(**FROM_RANDOM).fit(TASK.graph, validation=TASK.validation)
+    assert (clf.sample(5, seed=1) != clf.sample(5, seed=2)).any()
 
 
 @pytest.mark.parametrize("conditioning", ["amortised", "guided"])
@@ -304,6 +306,43 @@ def test_an_initialiser_of_the_users_own_never_sees_validation_labels():
 class Nonsense(Wrapped):
     def predict_proba(self):
         return np.full((40, 2), np.nan)
+
+
+def test_what_a_network_begins_as_can_be_of_the_users_own(tmp_path):
+    clf = quick(initialiser=Wrapped()).fit(TASK.graph, validation=TASK.validation)
+    clf.save(tmp_path / "model")
+    loaded, revealed = NodeClassifier.load(tmp_path / "model"), {TASK.graph.ids[0]: 0}
+    assert (loaded.predict_proba(known=revealed) == clf.predict_proba(known=revealed)).all()
+    with pytest.raises(InputError, match="answers for the fitted graph alone"):
+        clf.predict(grid_scattered(columns=30, seed=1).graph)
+
+
+@pytest.mark.parametrize("change", [lambda p: -p, lambda p: p[:, :1], lambda p: p / 0])
+def test_what_is_no_probability_is_refused_in_either_start(change, monkeypatch):
+    predict_proba = Wrapped.predict_proba
+    monkeypatch.setattr(Wrapped, "predict_proba", lambda self: change(predict_proba(self)))
+    for start in ("initialiser", "random"):
+        with np.errstate(all="ignore"), pytest.raises(InputError, match="the initialiser gave"):
+            quick(initialiser=Wrapped(), start=start).fit(TASK.graph, validation=TASK.validation)
+
+
+@pytest.mark.parametrize("start", ["initialiser", "random"])
+def test_an_initialiser_that_diverges_is_refused(start):
+    with pytest.raises(InputError, match="NaN, infinite or negative"):
+        quick(initialiser=("gcn", {"lr": 1e30, "epochs": 20}), start=start).fit(TASK.graph, validation=0.3)
+
+
+@pytest.mark.parametrize("initialiser", ["auto", "lp"])
+@pytest.mark.parametrize(
+    "edges, known",
+    [([], 12), ([(k, k + 1) for k in range(19)], 2), ([(k, k + 1) for k in range(19)], 20)],
+    ids=["no edges", "one label a class", "all known"],
+)
+def test_poor_graphs_are_fitted_at_the_defaults(edges, known, initialiser):
+    graph = Graph.build(edges, num_nodes=20, y=[k % 2 if k < known else None for k in range(20)])
+    few = Training(steps=4, evaluate_every=2)
+    clf = quick(initialiser=initialiser, training=few).fit(graph, validation=None)
+    assert clf.predict_proba(num_samples=2).sum(axis=1) == pytest.approx(1) and clf.sample(2).shape == (2, 20)
 
 
 def test_numbers_are_scaled_by_training_labels_alone_and_keep_their_unit():

@@ -30,7 +30,7 @@ class Propagation:
         if potentials.has_rest:
             self.compatibilities = (self.scales.view(-1, 1, 1) * potentials.H).exp()
         else:
-            sizes = torch.tensor(edges.sizes, device=self.scales.device)
+            sizes = torch.tensor(edges.sizes, dtype=torch.long, device=self.scales.device)
             self.agreement = torch.expm1(potentials.J * self.scales).repeat_interleave(sizes).view(-1, 1, 1)
 
     def beliefs(self, theta: Tensor, known: Tensor | None, iterations: int) -> Tensor:
