@@ -68,7 +68,7 @@ def test_same_seed_same_samples(fitted):
 
 
 def test_another_seed_gives_other_samples():
-    """From a random start: what the initialiser knows of this grid leaves no choice, and a short fit does not either."""
+    """From a random start: what the initialiser knows of this grid leaves no choice, nor does a short fit."""
     clf = quick(**FROM_RANDOM).fit(TASK.graph, validation=TASK.validation)
     assert (clf.sample(5, seed=1) != clf.sample(5, seed=2)).any()
 
