@@ -91,6 +91,15 @@ def json_value(value: Any) -> Any:
     return type(value).__name__
 
 
+def storable(value: Any) -> Any:
+    """The value, or None where it is an object that JSON cannot hold, such as an initialiser of the user's own."""
+    try:
+        json.dumps(value, default=np.generic.item)
+    except TypeError:
+        return None
+    return value
+
+
 def with_infinities(values: dict[str, Any]) -> dict[str, Any]:
     """The values, with infinity as a number again."""
     return {name: float(value) if value in ("inf", "-inf") else value for name, value in values.items()}

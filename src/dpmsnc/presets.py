@@ -12,6 +12,12 @@ from dpmsnc.config import Guidance, Sampling, Training
 from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.errors import InputError
 
+FROM_RANDOM: dict[str, Any] = {"start": "random", "initialiser": "pta"}
+"""The defaults until a network could begin as its initialiser: it begins at random, and PTA fills the first buffer.
+
+Ablations are about this way of training, and their stored runs were made with it.
+"""
+
 _SAMPLING = Sampling(
     method="ancestral",
     steps=None,

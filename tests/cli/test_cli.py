@@ -75,7 +75,8 @@ def test_fit_writes_a_model_and_the_document_of_its_run(folder):
     document = json.loads((folder / "model" / "run.json").read_text())
     assert document["config"]["hidden_channels"] == 16
     assert document["metrics"]["last"]["step"] == 100
-    assert len(document["validation_curve"]["accuracy"]) == 20
+    assert document["validation_curve"]["steps"] == list(range(0, 101, 5))  # that of the initialiser comes first
+    assert len(document["validation_curve"]["accuracy"]) == 21
 
 
 def test_model_flags_reach_the_classifier(folder):

@@ -8,6 +8,7 @@ from dpmsnc.baselines import GNN, PTA, LabelPropagation, MaskedLabels
 from dpmsnc.baselines.scaled_pta import ScaledPTA
 from dpmsnc.data.grids import cyclic_grid, grid_localized, grid_scattered
 from dpmsnc.diffusion.posterior import Posterior
+from dpmsnc.presets import FROM_RANDOM
 
 QUICK = Training(steps=30, refresh_every=10, initialiser_refreshes=2, evaluate_every=10)
 TASK = grid_scattered(columns=20, seed=0)
@@ -62,9 +63,14 @@ def test_own_opinion_is_the_networks_also_where_labels_are_given(fitted, monkeyp
 
 def test_same_seed_same_samples(fitted):
     assert (fitted.sample(5, seed=1) == fitted.sample(5, seed=1)).all()
-    assert (fitted.sample(5, seed=1) != fitted.sample(5, seed=2)).any()
     again = quick().fit(TASK.graph, validation=TASK.validation)
     assert (again.sample(5, seed=1) == fitted.sample(5, seed=1)).all()
+
+
+def test_another_seed_gives_other_samples():
+    """From a random start: what the initialiser knows of this grid leaves no choice, nor does a short fit."""
+    clf = quick(**FROM_RANDOM).fit(TASK.graph, validation=TASK.validation)
+    assert (clf.sample(5, seed=1) != clf.sample(5, seed=2)).any()
 
 
 @pytest.mark.parametrize("conditioning", ["amortised", "guided"])
@@ -86,7 +92,8 @@ def test_permuting_nodes_permutes_the_answer(conditioning):
     ids=["pta", "gnn", "grand", "g3nn", "lp", "uniform", "with settings", "object"],
 )
 def test_any_initialiser_fills_the_first_buffer(initialiser):
-    clf = quick(initialiser=initialiser, training=Training(steps=10, evaluate_every=10)).fit(TASK.graph, validation=0.3)
+    few = Training(steps=10, evaluate_every=10)
+    clf = quick(initialiser=initialiser, start="random", training=few).fit(TASK.graph, validation=0.3)
     assert clf.predict().shape == (40,)
 
 
@@ -273,7 +280,9 @@ def test_what_cannot_be_asked_is_refused(fitted, tmp_path):
     with pytest.raises(InputError, match="other data or settings"):
         quick().fit(TASK.graph, checkpoint=next((tmp_path / "model").glob("weights-*")), resume=True)
     with pytest.raises(InputError, match="no noise to predict"):
-        MaskedLabels(parameterisation="epsilon").fit(TASK.graph)
+        MaskedLabels(parameterisation="epsilon", start="random").fit(TASK.graph)
+    with pytest.raises(InputError, match="noise is no correction of an initialiser"):
+        quick(parameterisation="epsilon").fit(TASK.graph)
 
 
 class Wrapped:
@@ -297,6 +306,43 @@ def test_an_initialiser_of_the_users_own_never_sees_validation_labels():
 class Nonsense(Wrapped):
     def predict_proba(self):
         return np.full((40, 2), np.nan)
+
+
+def test_what_a_network_begins_as_can_be_of_the_users_own(tmp_path):
+    clf = quick(initialiser=Wrapped()).fit(TASK.graph, validation=TASK.validation)
+    clf.save(tmp_path / "model")
+    loaded, revealed = NodeClassifier.load(tmp_path / "model"), {TASK.graph.ids[0]: 0}
+    assert (loaded.predict_proba(known=revealed) == clf.predict_proba(known=revealed)).all()
+    with pytest.raises(InputError, match="answers for the fitted graph alone"):
+        clf.predict(grid_scattered(columns=30, seed=1).graph)
+
+
+@pytest.mark.parametrize("change", [lambda p: -p, lambda p: p[:, :1], lambda p: p / 0])
+def test_what_is_no_probability_is_refused_in_either_start(change, monkeypatch):
+    predict_proba = Wrapped.predict_proba
+    monkeypatch.setattr(Wrapped, "predict_proba", lambda self: change(predict_proba(self)))
+    for start in ("initialiser", "random"):
+        with np.errstate(all="ignore"), pytest.raises(InputError, match="the initialiser gave"):
+            quick(initialiser=Wrapped(), start=start).fit(TASK.graph, validation=TASK.validation)
+
+
+@pytest.mark.parametrize("start", ["initialiser", "random"])
+def test_an_initialiser_that_diverges_is_refused(start):
+    with pytest.raises(InputError, match="NaN, infinite or negative"):
+        quick(initialiser=("gcn", {"lr": 1e30, "epochs": 20}), start=start).fit(TASK.graph, validation=0.3)
+
+
+@pytest.mark.parametrize("initialiser", ["auto", "lp"])
+@pytest.mark.parametrize(
+    "edges, known",
+    [([], 12), ([(k, k + 1) for k in range(19)], 2), ([(k, k + 1) for k in range(19)], 20)],
+    ids=["no edges", "one label a class", "all known"],
+)
+def test_poor_graphs_are_fitted_at_the_defaults(edges, known, initialiser):
+    graph = Graph.build(edges, num_nodes=20, y=[k % 2 if k < known else None for k in range(20)])
+    few = Training(steps=4, evaluate_every=2)
+    clf = quick(initialiser=initialiser, training=few).fit(graph, validation=None)
+    assert clf.predict_proba(num_samples=2).sum(axis=1) == pytest.approx(1) and clf.sample(2).shape == (2, 20)
 
 
 def test_numbers_are_scaled_by_training_labels_alone_and_keep_their_unit():

@@ -77,8 +77,8 @@ def documents(name, seeds=(0, 1), rows=None, datasets=None):
 def fitted():
     task = grid_scattered(columns=20)
     training = replace(TRAINING, steps=80, evaluate_every=40)
-    model = NodeClassifier(initialiser="uniform", training=training).fit(task.graph, validation=task.validation)
-    return model, task
+    model = NodeClassifier(initialiser="uniform", start="random", training=training)
+    return model.fit(task.graph, validation=task.validation), task
 
 
 def is_drawn(figure):

@@ -161,8 +161,9 @@ def test_a_start_is_fixed_by_name_or_with_settings():
 
 @pytest.mark.parametrize(
     "value, words",
-    [("luck", "one of gnn"), (["luck", {"lr": 1}], "one of gnn"), (["lp"], "one of gnn"), (["lp", {}], "one of gnn"),
-     (3, "one of gnn"), ('["lp", {"num_layers": 3}', "one of gnn"), (["lp", {"width": 3}], "does not take"),
+    [("luck", "one of auto"), (["luck", {"lr": 1}], "one of auto"), (["lp"], "one of auto"),
+     (["lp", {}], "one of auto"), (3, "one of auto"), ('["lp", {"num_layers": 3}', "one of auto"),
+     (["lp", {"width": 3}], "does not take"),
      (["pta", {"scaling": "odd"}], "scaling is 'odd'"), (["pta", {"lr": -1}], "lr must be at least"),
      (["gcn", {"epochs": "many"}], "epochs must be at least"),
      (["stack", {"members": {"nobody": {}}}], "no member of a stack"), (["stack", {"repeats": 0}], "repeats must be"),
@@ -328,7 +329,7 @@ def test_the_synthetic_table_shows_ours_beside_the_papers():
 
 
 def test_a_run_says_how_accurate_its_start_was():
-    rows = {"dpm-snc": Row("dpm-snc", SHORT | {"initialiser": ("gcn", {"epochs": 5})})}
+    rows = {"dpm-snc": Row("dpm-snc", SHORT | {"start": "random", "initialiser": ("gcn", {"epochs": 5})})}
     experiment = Experiment("tiny", ("grid_scattered",), rows, (0,), synthetic.table, load=small)
     task = small("grid_scattered", 0)
     start = GNN(epochs=5, seed=0).fit(task.graph, validation=task.validation)

@@ -210,7 +210,7 @@ def test_a_start_has_the_settings_of_its_own_search(tmp_path):
     assert found == {"initialiser": ["grand", {"num_layers": 2}]} and plain.settings(plain.defaults) == {}
     assert make_initialiser(with_settings(search.default(0), found)).num_layers == 2
     assert search.name != plain.name and "initialiser" not in search.space
-    same = Search("dpm-snc", "cora", initialiser=("pta", {}))  # the method's own
+    same = Search("dpm-snc", "cora", initialiser=("auto", {}))  # the method's own
     assert same.name == plain.name and same.settings(same.defaults) == {}
     assert Search("dpm-snc", "cora", initialiser=("lp", {})).settings(search.defaults) == {"initialiser": "lp"}
     with pytest.raises(InputError, match="gcn has no initialiser"):

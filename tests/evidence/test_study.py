@@ -22,6 +22,7 @@ from dpmsnc.evidence.search.study import finished, open_study, tune
 from dpmsnc.evidence.search.trial import VisibleTask, likelihood, prepared, validation_score
 from dpmsnc.evidence.search.warm_start import earlier_settings
 from dpmsnc.graph import Graph
+from dpmsnc.presets import FROM_RANDOM
 
 SHORT = {
     "hidden_channels": 8,
@@ -250,7 +251,7 @@ def test_a_trial_that_falls_behind_is_pruned(noted, tmp_path, monkeypatch):
     )
     varied = {"time_draws": "training.time_draws", "dropout": "dropout", "temperature": "training.temperature"}
     vary(monkeypatch, "dpm-snc", varied)
-    search = Search("dpm-snc", "grid_scattered")
+    search = Search("dpm-snc", "grid_scattered", fixed={"start": "random"})
     tune(search, 16, tmp_path, tmp_path, small)
     trials = finished(study(search, tmp_path))
     pruned = [trial for trial in trials if trial.state.name == "PRUNED"]
@@ -278,14 +279,18 @@ def test_a_start_is_fitted_once_for_all_trials_and_changes_no_score(monkeypatch)
     monkeypatch.setattr(PTA, "_fit", lambda self, *arguments, fit=PTA._fit: fits.append(1) or fit(self, *arguments))
     task = small("grid_scattered", 100)
     seen, search = VisibleTask.of(task), Search("dpm-snc", "grid_scattered")
-    monkeypatch.setattr(
-        Search, "default", lambda self, seed: NodeClassifier(seed=100, **(SHORT | {"initialiser": "pta"}))
-    )
+    monkeypatch.setattr(Search, "default", lambda self, seed: NodeClassifier(seed=100, **(SHORT | FROM_RANDOM)))
     models = [prepared(search, 100, {}, seen) for _ in range(2)]
     scores = [validation_score(model, seen, lambda running: None) for model in models]
     assert fits == [1]
     alone = search.default(100).fit(task.graph, validation=task.validation)
     assert len(fits) == 2 and scores == [alone.best_score_] * 2
+
+
+def test_what_a_network_begins_as_is_fitted_without_the_labels_it_is_asked_for(monkeypatch):
+    seen, search = VisibleTask.of(small("grid_scattered", 100)), Search("dpm-snc", "grid_scattered")
+    monkeypatch.setattr(Search, "default", lambda self, seed: NodeClassifier(**(SHORT | {"initialiser": "lp"})))
+    assert prepared(search, 100, {}, seen).initialiser == "lp" and not seen.initialisers
 
 
 def test_evenly_drawn_validation_nodes_count_as_much_as_their_class():

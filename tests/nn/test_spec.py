@@ -115,7 +115,7 @@ def test_what_cannot_be_meant_is_said(spec, message):
 
 def quick(backbone):
     few = Training(steps=4, refresh_every=2, evaluate_every=2, initialiser_refreshes=1)
-    return NodeClassifier(backbone, 8, training=few, sampling=Sampling(steps=2), initialiser="gnn")
+    return NodeClassifier(backbone, 8, training=few, sampling=Sampling(steps=2), initialiser="gnn", start="random")
 
 
 @pytest.mark.parametrize("kind", [Toy, Whole])

@@ -9,7 +9,7 @@ import torch
 
 from dpmsnc import NodeClassifier
 from dpmsnc.baselines import LabelPropagation
-from dpmsnc.config import Sampling, Training
+from dpmsnc.config import Sampling, StartName, Training
 from dpmsnc.data.grids import grid_scattered
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.base import only
@@ -31,11 +31,10 @@ def source_of(clf):
     return clf._trainer(TASK.graph, only(TASK.graph, TASK.train), only(TASK.graph, TASK.validation)).source
 
 
-def classifier(**options) -> NodeClassifier:
+def classifier(start: StartName = "initialiser", **options) -> NodeClassifier:
     training = Training(**(OPTIONS | {"parts": 2} | options))
-    return NodeClassifier(
-        hidden_channels=8, initialiser="uniform", sampling=Sampling(steps=5, progressive=0.0), training=training
-    )
+    sampling = Sampling(steps=5, progressive=0.0)
+    return NodeClassifier(hidden_channels=8, initialiser="uniform", start=start, sampling=sampling, training=training)
 
 
 def fitted(**options) -> NodeClassifier:
@@ -124,7 +123,7 @@ def test_more_parts_than_nodes_are_refused():
 
 
 def test_a_step_sees_the_labels_and_weights_of_its_part_alone():
-    source = source_of(classifier(parts=4))
+    source = source_of(classifier(parts=4, start="random"))
     source.refresh(0)
     nodes, part = source.part()
     shown = source.show(nodes)

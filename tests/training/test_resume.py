@@ -151,6 +151,17 @@ def test_an_interrupted_fit_goes_on_to_the_same_weights(words, whole, tmp_path, 
     assert same(load_file(weights(out)), whole)
 
 
+def test_going_on_from_a_random_start_ends_where_it_would_have_ended(words, tmp_path, monkeypatch):
+    random, (whole, stopped) = [*words, "--start", "random"], (tmp_path / name for name in ("whole", "stopped"))
+    assert main([*random, "--out", str(whole)]) == 0
+    with monkeypatch.context() as patch:
+        stop_at(patch, 33, Killed)
+        with suppress(Killed):
+            main([*random, "--out", str(stopped)])
+    assert main([*random, "--out", str(stopped), "--resume"]) == 0
+    assert same(load_file(weights(stopped)), load_file(weights(whole)))
+
+
 def test_an_interrupt_before_the_first_evaluation_leaves_what_was_learned(words, tmp_path, monkeypatch, capsys):
     stop_at(monkeypatch, 4, KeyboardInterrupt)
     assert main([*words, "--out", str(tmp_path / "model")]) == 130
@@ -159,12 +170,13 @@ def test_an_interrupt_before_the_first_evaluation_leaves_what_was_learned(words,
 
 
 def test_an_interrupt_before_training_leaves_nothing(words, tmp_path, monkeypatch):
-    def interrupt(self, graph, held_back):
+    def interrupt(self, graph, *labels):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(NodeClassifier, "_initial_probabilities", interrupt)
-    assert main([*words, "--out", str(tmp_path / "new" / "model")]) == 130
-    assert list(tmp_path.iterdir()) == []
+    for start, first in {"random": "_initial_probabilities", "initialiser": "_fit_initialiser"}.items():
+        monkeypatch.setattr(NodeClassifier, first, interrupt)
+        assert main([*words, "--start", start, "--out", str(tmp_path / "new" / "model")]) == 130
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_resuming_a_finished_fit_does_nothing(words, tmp_path, capsys):

@@ -19,7 +19,7 @@ from dpmsnc.files import group
 from dpmsnc.graph import Graph
 from dpmsnc.graph.features import Features
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.targets import OneClass
+from dpmsnc.targets import OneClass, Target
 
 Ranges = Mapping[str, tuple[float, float]]
 RANGES: Ranges = {
@@ -31,6 +31,9 @@ RANGES: Ranges = {
 """Least and largest values of settings that many baselines have."""
 SAVED_ELSEWHERE = ("graph_", "target_", "classes_", "n_features_in_", "features_")
 """Fitted attributes that follow from the graph, or are saved in a form of their own."""
+
+
+NOT_PROBABILITIES = "the initialiser gave NaN, infinite or negative probabilities; lower its learning rate"
 
 
 class Baseline(Estimator):
@@ -106,6 +109,15 @@ class Baseline(Estimator):
         masks = (getattr(self, name, self.graph_.known) for name in ("train_", "validation_"))
         if any(mask.shape != (self.graph_.num_nodes,) for mask in masks):
             raise ModelFileError("the graph is not the one that the model was fitted on; fit again")
+
+
+def check_probabilities(p: NDArray[Any], target: Target, num_nodes: int) -> None:
+    """Raise `InputError` where an initialiser's answers are none that labels can be drawn from."""
+    expected = target.ignorance(num_nodes).shape
+    if p.shape != expected:
+        raise InputError(f"the initialiser gave probabilities of shape {p.shape}, expected {expected}")
+    if not np.isfinite(p).all() or (target.names and not (p >= 0).all()):
+        raise InputError(NOT_PROBABILITIES)
 
 
 def one_hot(y: NDArray[np.int64], num_classes: int) -> NDArray[np.float64]:

@@ -81,7 +81,8 @@ def compare(
         for candidate in left:
             candidate.answers.append(next(candidate.runs))
         found = {candidate.name: candidate.log_likelihood(labels) for candidate in left}
-        scores |= {name: float(values.mean()) for name, values in found.items()}
+        # a candidate that diverged is the last one, and out of reach
+        scores |= {name: float(np.nan_to_num(values.mean(), nan=-np.inf)) for name, values in found.items()}
         left.sort(key=lambda candidate: -scores[candidate.name])
         left = [candidate for candidate in left if in_reach(found[candidate.name], found[left[0].name])]
     return left, scores

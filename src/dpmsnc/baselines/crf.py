@@ -27,7 +27,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dpmsnc.baselines.base import Baseline, one_hot
+from dpmsnc.baselines.base import NOT_PROBABILITIES, Baseline, one_hot
 from dpmsnc.baselines.choice import CLOSE, Builders, Candidate, Labels, compare
 from dpmsnc.baselines.folds import assign_folds, fitted
 from dpmsnc.baselines.gnn import GNN
@@ -128,6 +128,8 @@ class CRF(Baseline):
         auto = isinstance(self.base, str) and self.base == "auto"
         builders = _bases(graph, self.seed) if auto else {str(self.base): self._given_base}
         bases, scores = compare(builders, graph, y_train, labels)
+        if not bases:
+            raise InputError(NOT_PROBABILITIES)
         pools = [informative(bases, scores)[:MOST_BASES]]
         if graph.x is None and "uniform" in builders and pools[0][0].name != "uniform":
             pools.append(compare({"uniform": Uniform}, graph, y_train, labels)[0])

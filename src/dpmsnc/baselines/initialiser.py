@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from dpmsnc.baselines import lp  # noqa: F401 (registers its method)
 from dpmsnc.baselines.base import Baseline
+from dpmsnc.baselines.crf import CRF
 from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.stack import MEMBERS, Stack
+from dpmsnc.baselines.supplied import Supplied
 from dpmsnc.baselines.uniform import Uniform
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.base import METHODS, Estimator
@@ -41,6 +43,7 @@ def _seeded(build: Callable[..., Baseline]) -> Callable[..., Baseline]:
 
 
 INITIALISERS: dict[str, Callable[..., Baseline]] = {
+    "auto": _seeded(CRF),
     "gnn": _gnn,
     **{name: _seeded(build) for name, build in MEMBERS.items()},
     "stack": _seeded(Stack),
@@ -66,6 +69,14 @@ def make_initialiser(classifier: Any) -> Any:
         return build(classifier, **settings)
     except TypeError as error:
         raise InputError(f"the initialiser {name!r} does not take the settings {settings} ({error})") from error
+
+
+def make_crf(classifier: Any) -> CRF:
+    """The initialiser of a `NodeClassifier` under a pairwise model, ready to be fitted."""
+    initialiser = make_initialiser(classifier)
+    if isinstance(initialiser, CRF):
+        return copy.deepcopy(initialiser)  # a user's own stays as it is
+    return CRF(initialiser if isinstance(initialiser, Baseline) else Supplied(initialiser), seed=classifier.seed)
 
 
 def ask_initialiser(initialiser: Any, graph: Graph, validation: NDArray[np.bool_]) -> NDArray[np.float64]:

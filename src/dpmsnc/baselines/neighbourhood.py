@@ -256,6 +256,8 @@ def logistic(x: Any, y: NDArray[np.int64], strength: float) -> tuple[NDArray[np.
     num_classes = int(y.max()) + 1
     if num_classes == 1:
         return np.zeros((x.shape[1], 1)), np.zeros(1)
+    if not x.shape[1]:  # all nodes are alike: without features, there are no edges either
+        return np.zeros((0, num_classes)), np.log(np.bincount(y))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a penalised fit that is nearly there answers the same
         model = LogisticRegression(C=strength, max_iter=ITERATIONS).fit(x, y)

@@ -5,7 +5,7 @@ A subclass has the constructor, whose arguments are declared here, and the verbs
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -52,6 +52,7 @@ class DiffusionEstimator(Estimator):
     """A denoiser, the objective that trains it, and the posterior that is asked."""
 
     process: ClassVar[ProcessName] = "gaussian"
+    added_later: ClassVar[Mapping[str, Any]] = {"start": "random"}
 
     backbone: BackboneSpec
     hidden_channels: int
@@ -127,6 +128,7 @@ class DiffusionEstimator(Estimator):
     ) -> Trainer:
         import torch
 
+        from dpmsnc.baselines.base import check_probabilities
         from dpmsnc.training.corrected import Corrected
         from dpmsnc.training.full import FullyLabelled, LabelledGraphs
         from dpmsnc.training.optimiser import Optimiser
@@ -155,6 +157,7 @@ class DiffusionEstimator(Estimator):
             if self._corrects:
                 self.initialiser_ = self._fit_initialiser(graph, y_train, y_validation)
                 q = self.initialiser_._marginals(graph, y_train)
+                check_probabilities(q, self.target_, graph.num_nodes)
                 source = Corrected(
                     optimiser,
                     objective,
@@ -181,13 +184,10 @@ class DiffusionEstimator(Estimator):
 
     def _fit_initialiser(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any]) -> CRF:
         """The initialiser under a pairwise model, both of training labels; validation labels choose."""
-        from dpmsnc.baselines.crf import CRF
-        from dpmsnc.baselines.initialiser import make_initialiser
-        from dpmsnc.baselines.outside import Outside
+        from dpmsnc.baselines.initialiser import make_crf
 
-        base = "auto" if isinstance(self.initialiser, str) and self.initialiser == "auto" else make_initialiser(self)
-        base = base if isinstance(base, (str, Estimator)) else Outside(base)
-        initialiser = CRF(base=base, seed=self.seed)
+        initialiser = make_crf(self)
+        initialiser._check_settings()
         initialiser._learn(graph, y_train, y_validation)
         return initialiser
 
@@ -204,13 +204,14 @@ class DiffusionEstimator(Estimator):
 
     def _initial_probabilities(self, graph: Graph, fit_initialiser: bool = True) -> NDArray[np.float32]:
         """Mean-field probabilities of the first buffer; nothing is known where a checkpoint brings them."""
+        from dpmsnc.baselines.base import check_probabilities
         from dpmsnc.baselines.initialiser import ask_initialiser, make_initialiser
-        from dpmsnc.baselines.outside import checked
 
         if not fit_initialiser:
             return self.target_.mean_field(self.target_.ignorance(graph.num_nodes))
         initial = ask_initialiser(make_initialiser(self), graph, self.validation_)
-        return self.target_.mean_field(checked(initial, self.target_, graph.num_nodes))
+        check_probabilities(initial, self.target_, graph.num_nodes)
+        return self.target_.mean_field(initial)
 
     def _keep(self, trainer: Trainer, interrupted: bool = False) -> None:
         """Take over what training ended with, and the weights that it selected."""

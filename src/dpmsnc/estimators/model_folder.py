@@ -27,8 +27,6 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
-import numpy as np
-
 from dpmsnc.errors import InputError, ModelFileError
 from dpmsnc.estimators.base import KINDS
 from dpmsnc.files import (
@@ -40,6 +38,7 @@ from dpmsnc.files import (
     parse_json,
     read_bounded,
     read_json,
+    storable,
     with_infinities,
     write_json,
     write_whole,
@@ -135,15 +134,6 @@ def describe(estimator: Estimator, values: dict[str, Any], checksums: dict[str, 
         "sha256": checksums,
     }
     return sealed(json_value(description))
-
-
-def storable(value: Any) -> Any:
-    """The value, or None where it is an object that JSON cannot hold, such as an initialiser of the user's own."""
-    try:
-        json.dumps(value, default=np.generic.item)
-    except TypeError:
-        return None
-    return value
 
 
 def sealed(description: dict[str, Any]) -> dict[str, Any]:

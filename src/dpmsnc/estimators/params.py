@@ -8,8 +8,9 @@ scikit-learn itself takes about a second to import, which the command line must 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import MISSING, asdict, fields, is_dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from dpmsnc.errors import InputError
 from dpmsnc.files import json_value
@@ -20,6 +21,9 @@ RUN_TIME = frozenset({"seed", "device", "threads", "verbose"})
 
 class Parameters:
     """What a constructor was given, by name."""
+
+    added_later: ClassVar[Mapping[str, Any]] = {}
+    """Arguments that came when there were stored runs already, with the value that those runs had without saying so."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's arguments; with `deep`, also the fields of those that are settings or estimators."""
@@ -43,9 +47,18 @@ class Parameters:
         params = self.get_params(deep=False)
         return {name: asdict(value) if _is_settings(value) else value for name, value in params.items()}
 
-    def configuration(self) -> dict[str, Any]:
-        """The arguments that make the method what it is, as JSON values: what stored runs are found by."""
+    def method_params(self) -> dict[str, Any]:
+        """The arguments that make the method what it is, as JSON values."""
         return json_value({name: value for name, value in self.nested_params().items() if name not in RUN_TIME})
+
+    def configuration(self) -> dict[str, Any]:
+        """What stored runs are found by: `method_params`, but for what was `added_later` and is as it was before."""
+        params = self.method_params()
+        return {
+            name: value
+            for name, value in params.items()
+            if name not in self.added_later or value != self.added_later[name]
+        }
 
     def __repr__(self) -> str:
         return _shown(self, _defaults(type(self)))

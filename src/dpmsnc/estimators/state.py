@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from dpmsnc.errors import ModelFileError
 from dpmsnc.estimators.base import KINDS, Estimator
-from dpmsnc.files import json_value
+from dpmsnc.files import json_value, storable
 
 
 def pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
@@ -29,7 +29,7 @@ def pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, Estimator):
         inner, values = value._state()
         tensors |= {f"{name}.{key}": tensor for key, tensor in inner.items()}
-        params = json_value(value.nested_params())
+        params = json_value({key: storable(part) for key, part in value.nested_params().items()})
         return {"estimator": {"kind": type(value).__name__, "params": params, "values": values, "tensors": name}}
     if isinstance(value, dict):
         return {"dict": {key: pack(part, f"{name}.{key}", tensors) for key, part in value.items()}}

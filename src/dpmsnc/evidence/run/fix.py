@@ -34,7 +34,7 @@ def with_fixed(experiment: Experiment, settings: Nested, rows: Iterable[str]) ->
 
 def check_settings(name: str, model: Any, settings: Nested) -> None:
     """Complain about settings that an estimator does not have, and about values that it does not take."""
-    own, types = flat(model.configuration()), declared_types(type(model))
+    own, types = flat(model.method_params()), declared_types(type(model))
     for option, value in flat(settings).items():
         if option not in own:
             there_are = ", ".join(one for one in own if one not in NOT_SETTINGS)

@@ -61,8 +61,12 @@ class VisibleTask:
         return weight / weight.sum()
 
     def initialiser(self, model: Any) -> Any:
-        """The initialiser of an estimator; fitted already, unless it depends on the estimator's other settings."""
-        if "gnn" in (model.initialiser, model.initialiser[0]):
+        """The initialiser of an estimator; fitted already, unless it depends on the estimator's other settings.
+
+        A network that begins as its initialiser learns from answers to labels that the initialiser has not seen, which
+        one that is fitted already cannot give.
+        """
+        if getattr(model, "start", "random") == "initialiser" or "gnn" in (model.initialiser, model.initialiser[0]):
             return model.initialiser
         name = json.dumps(model.initialiser)
         if name not in self.initialisers:

@@ -8,7 +8,7 @@ are shown.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -145,13 +145,14 @@ def _is_readable(document: Document, make: Callable[[list[Document]], object]) -
 def matches(document: Document, key: Key) -> bool:
     """Whether a document is a run of that key with any seed, of its versions or earlier ones.
 
-    It may lack an option, which was added later, if the key has the method's default for it.
+    It may lack an option, which was added later, if the key has the method's default for it, unless it is known which
+    value such runs had (`options_of`).
     """
     if (document["dataset"], document["method"]) != (key.dataset, key.method):
         return False
     if any(was > now for was, now in zip(versions(Key.of(document)), versions(key))):
         return False
-    was, now, default = options(document["config"]), options(key.config), defaults(key.method)
+    was, now, default = options_of(document), options_of(vars(key)), defaults(key.method)
     same = all(name in now and value == now[name] for name, value in was.items())
     return same and all(name in default and now[name] == default[name] for name in now.keys() - was.keys())
 
@@ -179,7 +180,12 @@ def versions(key: Key) -> tuple[int, int]:
 
 def defaults(name: str) -> dict[str, Any]:
     """The options of a method without any settings, by dotted name."""
-    return options(METHODS.find(name).build(0).configuration())
+    return options(METHODS.find(name).build(0).method_params())
+
+
+def options_of(run: Mapping[str, Any]) -> dict[str, Any]:
+    """All options of a document or of what a key says, with those that its configuration leaves out."""
+    return {**METHODS.find(run["method"]).build(0).added_later, **options(run["config"])}
 
 
 def options(config: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from dpmsnc.evidence.run.store import Document, Key
 from dpmsnc.evidence.search.config_files import search_behind
 from dpmsnc.evidence.show.compare import Cell, Outcome, mean_std
 from dpmsnc.evidence.show.paper import Figure, paper_names
-from dpmsnc.evidence.show.stored_runs import SIGN, StoredRuns, defaults, options, versions
+from dpmsnc.evidence.show.stored_runs import SIGN, StoredRuns, defaults, options_of, versions
 from dpmsnc.evidence.show.summary import cpu, initialiser
 from dpmsnc.evidence.show.table import Table
 from dpmsnc.graph.clean import counted
@@ -146,7 +146,7 @@ def difference(stored: StoredRuns, document: Document) -> tuple[str, list[str]]:
     rows = {label: row for label, row in stored.experiment.rows.items() if row.method == name}
     network = paper_names(name, document.get("backbone"))
     same = [label for label, row in rows.items() if paper_names(name, row.backbone) == network]
-    candidates = {label: options(Run(stored.experiment, dataset, label, 0).key.config) for label in same or rows}
+    candidates = {label: options_of(vars(Run(stored.experiment, dataset, label, 0).key)) for label in same or rows}
     found = {label: _changed(document, now) for label, now in (candidates or {name: defaults(name)}).items()}
     label = min(found, key=lambda label: len(found[label]))
     older = versions(Key.of(document)) < (split_version(dataset), METHODS[name].version)
@@ -154,7 +154,7 @@ def difference(stored: StoredRuns, document: Document) -> tuple[str, list[str]]:
 
 
 def _changed(document: Document, now: Mapping[str, Any]) -> list[str]:
-    was = options(document["config"])
+    was = options_of(document)
     changed = [f"{name}={_short(value)}" for name, value in was.items() if name not in now or value != now[name]]
     return changed + [f"no {name} yet" for name in now if name not in was]
 

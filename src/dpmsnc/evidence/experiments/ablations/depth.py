@@ -37,6 +37,7 @@ from dpmsnc.evidence.show.table import Table
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.plots import figures
+from dpmsnc.presets import FROM_RANDOM
 
 STEPS, LAYERS = (5, 20, 80), (2, 4, 8)
 TIMED_STEPS, TIMED_LAYERS = (5, 10, 20, 40, 80), (2, 4, 8, 16, 32)
@@ -52,7 +53,7 @@ def diffusion(steps: int, layers: int) -> Row:
         "schedule": Schedule(num_steps=steps),
         "sampling": Sampling(steps=None, progressive=0.0),
     }
-    return Row("dpm-snc", settings)
+    return Row("dpm-snc", FROM_RANDOM | settings)
 
 
 def gcnii(layers: int) -> Row:

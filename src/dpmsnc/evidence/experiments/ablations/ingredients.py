@@ -13,21 +13,26 @@ from dpmsnc.evidence.experiments.aggregate import CITATION, SEEDS, datasets_with
 from dpmsnc.evidence.run.experiment import Experiment, Row
 from dpmsnc.evidence.run.store import Document
 from dpmsnc.evidence.show.table import Table
+from dpmsnc.presets import FROM_RANDOM
 
 OURS = "dpm-snc"
 
 
+def _with(**changed: Any) -> Row:
+    return Row("dpm-snc", FROM_RANDOM | changed)
+
+
 def _training(**changed: Any) -> Row:
-    return Row("dpm-snc", {"training": Training(**changed)})
+    return _with(training=Training(**changed))
 
 
 ROWS = {
-    OURS: Row("dpm-snc"),
-    "initialiser: plain gcn (paper)": Row("dpm-snc", {"initialiser": "gnn"}),
-    "initialiser: grand": Row("dpm-snc", {"initialiser": "grand"}),
-    "initialiser: g3nn": Row("dpm-snc", {"initialiser": "g3nn"}),
-    "guided conditioning (paper)": Row("dpm-snc", {"conditioning": "guided"}),
-    "predicts the noise (paper)": Row("dpm-snc", {"parameterisation": "epsilon"}),
+    OURS: _with(),
+    "initialiser: plain gcn (paper)": _with(initialiser="gnn"),
+    "initialiser: grand": _with(initialiser="grand"),
+    "initialiser: g3nn": _with(initialiser="g3nn"),
+    "guided conditioning (paper)": _with(conditioning="guided"),
+    "predicts the noise (paper)": _with(parameterisation="epsilon"),
     "hard pseudo-labels (paper)": _training(fill="hard"),
     "unlabelled weight 1 (paper)": _training(unlabelled_weight=1.0),
     "no unlabelled loss": _training(unlabelled_weight=0.0),
@@ -36,9 +41,9 @@ ROWS = {
     "times uniform (paper)": _training(time_power=1.0),
     "weights not averaged (paper)": _training(averaging=0.0),
     "learning rate constant (paper)": _training(decay=False),
-    "no progressive rounds (paper)": Row("dpm-snc", {"sampling": Sampling(progressive=0.0)}),
-    "features scaled to sum 1": Row("dpm-snc", {"scaling": "rows"}),
-    "features binary (paper)": Row("dpm-snc", {"scaling": "binary"}),
+    "no progressive rounds (paper)": _with(sampling=Sampling(progressive=0.0)),
+    "features scaled to sum 1": _with(scaling="rows"),
+    "features binary (paper)": _with(scaling="binary"),
 }
 NOTES = (
     "Test accuracy in %, mean±std over seeds, weights selected on validation; diff: points over the first line of the",

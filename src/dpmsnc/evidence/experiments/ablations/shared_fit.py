@@ -12,9 +12,10 @@ from dpmsnc.evidence.experiments.ablations import over_steps, pairs, votes
 from dpmsnc.evidence.experiments.ablations.samplers import joint_samples, with_sampler
 from dpmsnc.evidence.experiments.aggregate import CITATION, SEEDS
 from dpmsnc.evidence.run.experiment import Experiment, Row
+from dpmsnc.presets import FROM_RANDOM
 
 STORED_AS = "one-fit"
-ROWS = {"dpm-snc": Row("dpm-snc")}
+ROWS = {"dpm-snc": Row("dpm-snc", FROM_RANDOM)}
 
 
 def measure(model: Any, task: Task, seed: int) -> dict[str, Any]:
@@ -58,7 +59,7 @@ NUMBER_OF_SAMPLES = Experiment(
 PAIRS = Experiment(
     "pairs",
     tuple(pairs.DATASETS),
-    {**ROWS, "masked-labels": Row("masked-labels")},
+    {**ROWS, "masked-labels": Row("masked-labels", FROM_RANDOM)},
     SEEDS,
     pairs.table,
     measure=measure,

@@ -23,6 +23,7 @@ from dpmsnc.evidence.run.store import Document
 from dpmsnc.evidence.show.summary import MISSING, percent
 from dpmsnc.evidence.show.table import Table
 from dpmsnc.metrics import accuracy
+from dpmsnc.presets import FROM_RANDOM
 
 DATASETS = ("cora", "citeseer", "grid_scattered", "grid_localized")
 SAMPLERS: tuple[Literal["ddim", "multistep"], ...] = ("ddim", "multistep")
@@ -142,7 +143,7 @@ def conclusion(documents: Sequence[Document]) -> Iterator[str]:
 FEW_STEPS = Experiment(
     "steps",
     DATASETS,
-    {"dpm-snc": Row("dpm-snc", {"sampling": Sampling(method="ddim")})},
+    {"dpm-snc": Row("dpm-snc", FROM_RANDOM | {"sampling": Sampling(method="ddim")})},
     seeds=tuple(range(5)),
     table=table,
     measure=measure,

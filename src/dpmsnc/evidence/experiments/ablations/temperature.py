@@ -31,9 +31,10 @@ from dpmsnc.evidence.run.store import Document
 from dpmsnc.evidence.show.table import Table
 from dpmsnc.metrics import accuracy
 from dpmsnc.plots import figures
+from dpmsnc.presets import FROM_RANDOM
 
 BUFFER = {f"buffer-{tau:g}": tau for tau in (0.1, 0.3, 1.0)}
-ROWS = {label: Row("dpm-snc", {"training": Training(temperature=tau)}) for label, tau in BUFFER.items()}
+ROWS = {label: Row("dpm-snc", FROM_RANDOM | {"training": Training(temperature=tau)}) for label, tau in BUFFER.items()}
 PREDICTION = (0.0, 0.1, 0.3, 0.5, 0.7, 1.0)
 DRAWS = 8
 SAMPLERS: dict[str, dict[str, Any]] = {
