@@ -104,12 +104,12 @@ def test_the_base_is_chosen_that_suits_the_graph(monkeypatch):
     monkeypatch.setattr("dpmsnc.baselines.crf._bases", lambda graph, seed: mlp_like)
     graph, truth = by_features()
     crf = CRF().fit(graph)
-    assert isinstance(crf.base_, GNN) and crf.base_.backbone == "sage"
+    assert len(crf.bases_) == 1 and isinstance(crf.bases_[0], GNN) and crf.bases_[0].backbone == "sage"
     assert (crf.predict() == truth)[40:].mean() > 0.75 and crf.coupling_ == "none"  # edges say nothing
     homophilous = clusters()
     monkeypatch.setattr("dpmsnc.baselines.crf._bases", lambda graph, seed: quick)
     crf = CRF().fit(homophilous.graph, validation=homophilous.validation)
-    assert isinstance(crf.base_, LabelPropagation)
+    assert [type(base) for base in crf.bases_] == [LabelPropagation]
     assert crf.choices_[0]["base"] == "lp" and {c["base"] for c in crf.choices_} == set(quick)
 
 
@@ -257,8 +257,8 @@ def test_a_saved_model_answers_and_samples_as_before(base, tmp_path):
         loaded = kind.load(tmp_path / "model")
         assert np.array_equal(loaded.predict_proba(**OWN), crf.predict_proba(**OWN))
         assert (loaded.sample(3, seed=1) == crf.sample(3, seed=1)).all() and loaded.choices_ == crf.choices_
-    assert isinstance(loaded._given_base(), type(crf.base_))
-    assert loaded._given_base().get_params() == crf.base_.get_params()  # so that it can be fitted again
+    assert isinstance(loaded._given_base(), type(crf.bases_[0]))
+    assert loaded._given_base().get_params() == crf.bases_[0].get_params()  # so that it can be fitted again
 
 
 def test_another_graph_is_answered_for_by_the_rule_that_was_learned():
@@ -308,7 +308,7 @@ def test_couplings_that_were_asked_for():
     task = clusters(size=15)
     for coupling in ("none", "one", "full"):
         crf = CRF(base="uniform", coupling=coupling).fit(task.graph, validation=task.validation)
-        assert crf.coupling_ == coupling and {c["coupling"] for c in crf.choices_} == {coupling}
+        assert crf.coupling_ == coupling and [c["coupling"] for c in crf.choices_] == [coupling, None]
     few = Graph.build([(i, i + 1) for i in range(9)], y=["a", "b", "c"] + [None] * 7)
     assert "full" not in {c["coupling"] for c in CRF(base="uniform").fit(few).choices_}
 
@@ -351,7 +351,8 @@ def test_it_is_a_method_and_an_initialiser(tmp_path):
     options = {"training": Training(steps=2, evaluate_every=2), "schedule": Schedule(10), "sampling": Sampling(steps=2)}
     model = NodeClassifier(initialiser=("crf", {"base": "lp", "coupling": "one"}), hidden_channels=8, **options)
     model.fit(task.graph, validation=task.validation)
-    assert isinstance(model.initialiser_.base_, CRF) and isinstance(model.initialiser_.base_.base_, LabelPropagation)
+    (inner,) = model.initialiser_.bases_
+    assert isinstance(inner, CRF) and [type(base) for base in inner.bases_] == [LabelPropagation]
     model.save(tmp_path / "model")
     loaded = NodeClassifier.load(tmp_path / "model")
     assert np.array_equal(loaded.predict_proba(seed=1), model.predict_proba(seed=1))
