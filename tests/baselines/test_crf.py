@@ -15,7 +15,7 @@ from dpmsnc import NodeClassifier, Sampling, Schedule, Training
 from dpmsnc.baselines import METHODS
 from dpmsnc.baselines.base import Baseline
 from dpmsnc.baselines.choice import Candidate, Labels, compare, in_reach
-from dpmsnc.baselines.crf import MOST_BASES, CRF, ChainSampler, _bases, informative, log_probabilities
+from dpmsnc.baselines.crf import CRF, MOST_BASES, ChainSampler, _bases, informative, log_probabilities
 from dpmsnc.baselines.folds import NO_FOLD, answers, assign_folds
 from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.lp import LabelPropagation
@@ -260,7 +260,7 @@ def chain_sampler(graph: Graph, build: Any, y: NDArray[np.int64], fold: NDArray[
 
 @pytest.mark.parametrize("shows_own", [False, True])
 @pytest.mark.parametrize("build", [LabelPropagation, partial(GNN, epochs=3)], ids=["lp", "gcn"])
-def test_a_chain_does_not_depend_on_the_labels_it_hides(build, shows_own):
+def test_what_a_chain_is_given_does_not_depend_on_the_labels_it_hides(build, shows_own):
     task = clusters(size=15)
     y = np.where(task.train, task.truth, UNKNOWN)
     fold = assign_folds(y, 0)
