@@ -14,8 +14,8 @@ from clusters import OWN, clusters
 from dpmsnc import NodeClassifier, Sampling, Schedule, Training
 from dpmsnc.baselines import METHODS
 from dpmsnc.baselines.base import Baseline
-from dpmsnc.baselines.choice import Labels, compare, in_reach
-from dpmsnc.baselines.crf import CRF, ChainSampler, _bases, log_probabilities
+from dpmsnc.baselines.choice import Candidate, Labels, compare, in_reach
+from dpmsnc.baselines.crf import CRF, MOST_BASES, ChainSampler, _bases, informative, log_probabilities
 from dpmsnc.baselines.folds import NO_FOLD, answers, assign_folds
 from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.lp import LabelPropagation
@@ -98,18 +98,88 @@ def test_a_rule_between_neighbours_is_found_without_any_base():
     assert (crf.predict() == truth).all() and crf.coupling_ != "none" and crf.network_.H[0, 0] < crf.network_.H[0, 1]
 
 
+class View(Uniform):
+    """A base model whose answers are what they are."""
+
+    def __init__(self, p: NDArray[np.float64]) -> None:
+        self.p = p
+
+    def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self.p
+
+
+def test_base_models_that_know_different_things_are_pooled_and_those_that_know_nothing_left_out(monkeypatch):
+    graph, truth = by_features(270)
+    noise = np.random.default_rng(0).normal(size=(2, 270, 3))
+    other = np.concatenate([np.roll(np.arange(90), 45), np.roll(np.arange(90, 270), 45)])  # of the same class
+    left = 1.5 * (1.5 * np.eye(3)[truth] + noise[0])
+    logits = {"left": left, "right": left[other], "noise": noise[1]}
+    views = {name: partial(View, np.exp(v) / np.exp(v).sum(axis=1, keepdims=True)) for name, v in logits.items()}
+
+    def fitted(names: list[str]) -> tuple[CRF, float, float]:
+        """A model, the score that it was chosen by, and the likelihood of labels that are not known."""
+        builders = {"uniform": Uniform} | {name: views[name] for name in names}
+        monkeypatch.setattr("dpmsnc.baselines.crf._bases", lambda graph, seed: builders)
+        crf = CRF(coupling="none").fit(graph, validation=None)
+        log_p = np.log(crf.predict_proba()[np.arange(270), truth])
+        return crf, crf.choices_[0]["score"], log_p[~graph.known].mean()
+
+    crf, score, likelihood = fitted(["noise", "left", "right"])
+    assert {id(base.p) for base in crf.bases_} == {id(views[name].args[0]) for name in ("left", "right")}
+    assert set(crf.choices_[0]["base"].split(" + ")) == {"left", "right"} and (crf.network_.a > 0.5).all()
+    assert [c["coupling"] for c in crf.choices_] == ["none"] + 4 * [None]  # pools, and then single base models
+    assert {c["base"] for c in crf.choices_[1:]} == {"uniform", "noise", "left", "right"}
+    for name in ("left", "right"):
+        alone, score_alone, likelihood_alone = fitted([name])
+        assert len(alone.bases_) == 1 and score >= score_alone and likelihood >= likelihood_alone
+
+
+def test_what_says_hardly_more_than_nothing_is_not_pooled():
+    scores = {"best": -0.5, "good": -0.6, "hardly": -0.695, "uniform": -0.7}
+    bases = [Candidate(name, iter(())) for name in scores]
+    assert [base.name for base in informative(bases, scores)] == ["best", "good"]
+    assert informative(bases[2:], scores) == [bases[2]]  # there has to be one
+    assert informative(bases, scores | {"best": -0.69, "good": -0.7})[0] is bases[0]
+
+
+def test_a_pool_has_at_most_so_many_base_models_and_is_saved_with_all_of_them(monkeypatch, tmp_path):
+    task = clusters(size=15)
+    builders = {str(n): partial(LabelPropagation, num_layers=n) for n in (50, 51, 52, 53)}
+    monkeypatch.setattr("dpmsnc.baselines.crf._bases", lambda graph, seed: builders)
+    crf = CRF(coupling="one").fit(task.graph, validation=task.validation)
+    assert len(crf.bases_) == len(crf.network_.a) == MOST_BASES
+    assert crf._fold_answers.shape == (MOST_BASES, task.graph.num_nodes, 4, 3)
+    assert crf.choices_[0]["base"] == " + ".join(str(base.num_layers) for base in crf.bases_)
+    crf.save(tmp_path / "model")
+    loaded = CRF.load(tmp_path / "model")
+    assert [base.num_layers for base in loaded.bases_] == [base.num_layers for base in crf.bases_]
+    assert np.array_equal(loaded.predict_proba(**OWN), crf.predict_proba(**OWN))
+
+
+def test_without_features_no_base_at_all_is_tried_too(monkeypatch):
+    builders = {"uniform": Uniform, "lp": partial(LabelPropagation, clamp=True)}
+    monkeypatch.setattr("dpmsnc.baselines.crf._bases", lambda graph, seed: builders)
+    task = clusters(size=15)
+    pools = []
+    for x in (None, task.graph.x):
+        graph = Graph.build(task.graph.edge_index.T, num_nodes=task.graph.num_nodes, x=x, y=task.graph.y.tolist())
+        choices = CRF(coupling="none").fit(graph, validation=None).choices_
+        pools.append([c["base"] for c in choices if c["coupling"]])
+    assert pools == [["lp", "uniform"], ["lp"]]
+
+
 def test_the_base_is_chosen_that_suits_the_graph(monkeypatch):
     quick = {"uniform": Uniform, "lp": partial(LabelPropagation, clamp=True), "gcn": partial(GNN, "gcn", epochs=1)}
     mlp_like = {**quick, "sage": partial(GNN, "sage", epochs=60, lr=0.05)}
     monkeypatch.setattr("dpmsnc.baselines.crf._bases", lambda graph, seed: mlp_like)
     graph, truth = by_features()
     crf = CRF().fit(graph)
-    assert isinstance(crf.base_, GNN) and crf.base_.backbone == "sage"
+    assert len(crf.bases_) == 1 and isinstance(crf.bases_[0], GNN) and crf.bases_[0].backbone == "sage"
     assert (crf.predict() == truth)[40:].mean() > 0.75 and crf.coupling_ == "none"  # edges say nothing
     homophilous = clusters()
     monkeypatch.setattr("dpmsnc.baselines.crf._bases", lambda graph, seed: quick)
     crf = CRF().fit(homophilous.graph, validation=homophilous.validation)
-    assert isinstance(crf.base_, LabelPropagation)
+    assert [type(base) for base in crf.bases_] == [LabelPropagation]
     assert crf.choices_[0]["base"] == "lp" and {c["base"] for c in crf.choices_} == set(quick)
 
 
@@ -190,22 +260,35 @@ def chain_sampler(graph: Graph, build: Any, y: NDArray[np.int64], fold: NDArray[
 
 @pytest.mark.parametrize("shows_own", [False, True])
 @pytest.mark.parametrize("build", [LabelPropagation, partial(GNN, epochs=3)], ids=["lp", "gcn"])
-def test_a_chain_does_not_depend_on_the_labels_it_hides(build, shows_own):
+def test_what_a_chain_is_given_does_not_depend_on_the_labels_it_hides(build, shows_own):
     task = clusters(size=15)
     y = np.where(task.train, task.truth, UNKNOWN)
     fold = assign_folds(y, 0)
     node, k = np.flatnonzero(fold == 2)[0], 2
     poisoned = y.copy()
     poisoned[node] = (y[node] + 1) % 3
-    first, second = (
-        chain_sampler(task.graph, build, labels, fold, 1.0).draw(torch.Generator().manual_seed(0), shows_own)
-        for labels in (y, poisoned)
-    )
-    others = np.arange(len(y)) != node
-    assert torch.equal(first.labels[k, others], second.labels[k, others])
+    honest, other = (chain_sampler(task.graph, build, labels, fold, 1.0) for labels in (y, poisoned))
+    first, second = (sampler.draw(torch.Generator().manual_seed(0), shows_own) for sampler in (honest, other))
+    assert torch.equal(honest.unary[:, k], other.unary[:, k])  # answers of base models
+    assert torch.equal(honest.given_beliefs[:, k], other.given_beliefs[:, k])
     assert first.labels[k, node] == y[node] and second.labels[k, node] == poisoned[node]
-    assert torch.equal(first.offset[k], second.offset[k]) and torch.equal(first.shown[k], second.shown[k])
+    assert torch.equal(first.shown[k], second.shown[k]) and not first.shown[k, fold == k].any()
+    if not shows_own:
+        true = first.shown[k]
+        assert torch.equal(first.labels[k, true], second.labels[k, true])
+        assert torch.equal(first.offset[k], second.offset[k])
+    # its own labels are drawn given the hidden one; of that, the offset knows what is shown and no more
+    again = other.beliefs(other.unary, other.field(first.labels.T, first.shown.T)).log_softmax(dim=-1)
+    torch.testing.assert_close(first.offset[k], again[:, k], atol=1e-3, rtol=0)
     assert not torch.equal(first.offset[0], second.offset[0])  # where the label is given, it does matter
+
+
+def test_a_chain_is_drawn_given_the_labels_that_it_hides():
+    path = Graph.build([(i, i + 1) for i in range(5)], num_nodes=6, classes=[0, 1])
+    y, fold = np.array([1] + [UNKNOWN] * 5), np.array([0] + [NO_FOLD] * 5)
+    chains = chain_sampler(path, Uniform, y, fold, -20.0).draw(torch.Generator().manual_seed(0), False)
+    assert chains.labels.tolist() == [[1, 0, 1, 0, 1, 0]] and not chains.shown.any()
+    torch.testing.assert_close(chains.offset.exp(), torch.full((1, 6, 2), 0.5))
 
 
 @pytest.mark.parametrize("shows_own", [False, True])
@@ -257,8 +340,8 @@ def test_a_saved_model_answers_and_samples_as_before(base, tmp_path):
         loaded = kind.load(tmp_path / "model")
         assert np.array_equal(loaded.predict_proba(**OWN), crf.predict_proba(**OWN))
         assert (loaded.sample(3, seed=1) == crf.sample(3, seed=1)).all() and loaded.choices_ == crf.choices_
-    assert isinstance(loaded._given_base(), type(crf.base_))
-    assert loaded._given_base().get_params() == crf.base_.get_params()  # so that it can be fitted again
+    assert isinstance(loaded._given_base(), type(crf.bases_[0]))
+    assert loaded._given_base().get_params() == crf.bases_[0].get_params()  # so that it can be fitted again
 
 
 def test_another_graph_is_answered_for_by_the_rule_that_was_learned():
@@ -308,7 +391,7 @@ def test_couplings_that_were_asked_for():
     task = clusters(size=15)
     for coupling in ("none", "one", "full"):
         crf = CRF(base="uniform", coupling=coupling).fit(task.graph, validation=task.validation)
-        assert crf.coupling_ == coupling and {c["coupling"] for c in crf.choices_} == {coupling}
+        assert crf.coupling_ == coupling and [c["coupling"] for c in crf.choices_] == [coupling, None]
     few = Graph.build([(i, i + 1) for i in range(9)], y=["a", "b", "c"] + [None] * 7)
     assert "full" not in {c["coupling"] for c in CRF(base="uniform").fit(few).choices_}
 
@@ -351,7 +434,8 @@ def test_it_is_a_method_and_an_initialiser(tmp_path):
     options = {"training": Training(steps=2, evaluate_every=2), "schedule": Schedule(10), "sampling": Sampling(steps=2)}
     model = NodeClassifier(initialiser=("crf", {"base": "lp", "coupling": "one"}), hidden_channels=8, **options)
     model.fit(task.graph, validation=task.validation)
-    assert isinstance(model.initialiser_.base_, CRF) and isinstance(model.initialiser_.base_.base_, LabelPropagation)
+    (inner,) = model.initialiser_.bases_
+    assert isinstance(inner, CRF) and [type(base) for base in inner.bases_] == [LabelPropagation]
     model.save(tmp_path / "model")
     loaded = NodeClassifier.load(tmp_path / "model")
     assert np.array_equal(loaded.predict_proba(seed=1), model.predict_proba(seed=1))

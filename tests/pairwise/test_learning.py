@@ -11,7 +11,18 @@ from dpmsnc.baselines.folds import assign_folds
 from dpmsnc.graph import UNKNOWN
 from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.gibbs import Gibbs
-from dpmsnc.pairwise.learning import WIDTHS, Folds, learn, loss_of, penalty, strengthen, with_coupling
+from dpmsnc.pairwise.learning import (
+    FACTORS,
+    LEARNING,
+    WIDTHS,
+    Folds,
+    asking_iterations,
+    learn,
+    loss_of,
+    penalty,
+    rescale,
+    with_coupling,
+)
 from dpmsnc.pairwise.potentials import Potentials
 from dpmsnc.pairwise.propagation import Propagation
 from pairwise_models import bipartite_tree, folds_of, graph_of, random_theta
@@ -88,6 +99,26 @@ def test_without_a_coupling_the_base_model_is_calibrated():
     assert found.J == 0 and not found.J.requires_grad
 
 
+def test_base_models_that_know_different_things_are_pooled():
+    # two views of the class that are independent given it: their logits add up; the third one is made up
+    rng, n, strength = np.random.default_rng(0), 2000, 1.5
+    y = rng.integers(3, size=n)
+    views = strength * (strength * np.eye(3)[y] + rng.normal(size=(2, n, 3)))
+    logits = torch.from_numpy(np.concatenate([views, rng.normal(size=(1, n, 3))])).float()
+    log_p = logits.log_softmax(dim=-1).unsqueeze(2).expand(-1, -1, 4, -1)
+    edges, fold = Edges(graph_of([(0, 1)], n)), assign_folds(y, 0)
+    folds = folds_of(log_p, y, fold)
+    assert Potentials(3, num_bases=3).a.tolist() == pytest.approx([1 / 3] * 3)
+    pool = learn(folds, edges, "none")
+    assert pool.a.tolist() == pytest.approx([1, 1, 0], abs=0.12)
+    loss = loss_of(pool, folds, edges)
+    for m in range(3):
+        alone = folds_of(log_p[m], y, fold)
+        assert loss < loss_of(learn(alone, edges, "none"), alone, edges) - 0.1
+    kept = Potentials.like(pool, "one")
+    assert torch.equal(kept.unary(log_p), pool.unary(log_p)) and kept.unary(log_p).shape == (n, 4, 3)
+
+
 def test_a_label_is_hidden_in_its_own_fold_alone():
     y = np.array([0, 1, UNKNOWN, 1, 0, 1])
     fold = np.array([0, 1, -1, 0, 1, 2])
@@ -125,9 +156,37 @@ def test_another_strength_keeps_the_sign_and_leaves_the_original_alone():
     assert stronger.J.item() == -0.5 and potentials.J.item() == pytest.approx(-0.1) and potentials.J.requires_grad
 
 
-@pytest.mark.parametrize("J, factor", [(1.0, 4), (-1.0, 1)])
-def test_couplings_are_doubled_while_that_helps(J, factor):
+@pytest.mark.parametrize("J, factor", [(1.0, 4), (-1.0, 0.5)])
+def test_couplings_are_scaled_as_far_as_that_helps(J, factor):
     graph, _ = bipartite_tree(100, 0)
     folds = uninformed(np.zeros(100, dtype=np.int64), 2)  # all neighbours agree
-    found = strengthen(Potentials(2, "one", J=J), folds, Edges(graph), 12)
+    found = rescale(Potentials(2, "one", J=J), folds, Edges(graph))
     assert found.J.item() == pytest.approx(factor * J)
+
+
+@pytest.mark.parametrize("J, factor", [(1.0, 2.0), (4.0, 0.7)])
+def test_couplings_are_scaled_by_what_propagation_to_its_end_makes_of_them(J, factor):
+    # near labels agree, and far ones, of which a few iterations do not hear, differ
+    n, pairs, y, fold = 22, [], np.full(44, UNKNOWN), np.full(44, -1)
+    for c in (0, 1):
+        pairs += [(n * c + i, n * c + i + 1) for i in range(n - 1)]
+        y[[n * c, n * c + 1, n * c + n - 1]], fold[[n * c, n * c + 1, n * c + n - 1]] = (c, c, 1 - c), (0, 1, 2)
+    edges, folds = Edges(graph_of(pairs, 2 * n)), folds_of(torch.zeros(2 * n, 3, 2), y, fold)
+    potentials = Potentials(2, "full", J=J, gamma=0.0)
+    with torch.no_grad():
+        potentials.R.copy_(torch.tensor([[0.01, 0.0], [0.0, -0.01]]))
+
+    def best(iterations: int) -> float:
+        def loss(factor: float) -> float:
+            scaled = Potentials.like(potentials, "full").requires_grad_(False)
+            scaled.J.mul_(factor)
+            scaled.R.mul_(factor)
+            return loss_of(scaled.requires_grad_(), folds, edges, iterations).item()
+
+        return min(FACTORS, key=loss)
+
+    found = rescale(potentials, folds, edges)
+    assert found.J.item() == pytest.approx(factor * J) and torch.allclose(found.R, factor * potentials.R)
+    assert potentials.J.item() == J and found.J.requires_grad
+    few, many = edges.iterations(2, **LEARNING), asking_iterations(edges, 2)
+    assert few < n - 2 < many and best(few) > best(many)
