@@ -79,6 +79,13 @@ class Objective:
             return y_t
         return at(self.schedule.signal, t, y_t) * y_t
 
+    def evidence(self, y_t: Tensor, t: Tensor | int) -> Tensor:
+        """log p(y_t | y_0 = c) of every class c, up to a constant: what y_t says about a label on its own.
+
+        Log-probabilities of independent labels plus this are the exact logits of y_0 given y_t.
+        """
+        return at(self.schedule.signal, t, y_t) / at(self.schedule.noise, t, y_t) ** 2 * y_t
+
     def estimate(self, output: Tensor, y_t: Tensor, t: Tensor | int) -> Estimate:
         """(eps, y_0) as the network's output at time t implies them."""
         signal, noise = at(self.schedule.signal, t, y_t), at(self.schedule.noise, t, y_t)

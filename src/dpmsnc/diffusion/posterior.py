@@ -131,7 +131,10 @@ class Posterior:
     def estimate(
         self, y_t: Tensor, t: Tensor | int, shown: Known | None, recorder: HiddenRecorder | None = None
     ) -> Estimate:
-        output = self.denoiser(self.objective.scale_input(y_t, t), t, self.context, shown, recorder=recorder)
+        context = self.context
+        if context.offset is not None:
+            context = replace(context, offset=context.offset + self.objective.evidence(y_t, t))
+        output = self.denoiser(self.objective.scale_input(y_t, t), t, context, shown, recorder=recorder)
         return self.objective.estimate(output, y_t, t)
 
     def eps(self, y_t: Tensor, t: Tensor) -> Tensor:

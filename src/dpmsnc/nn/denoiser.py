@@ -6,9 +6,9 @@ r"""The denoising network of appendix C.1, in two parts.
 batch of label fields at once. With `shows_known` the network is also told which labels are known ("amortised
 conditioning"): known nodes carry their clean label instead of y_t, and one more input channel says so.
 
-A network that `corrects` an initialiser is given its log-probabilities, the `offset` of the context. It reads the
-probabilities beside the labels, and the offset is added to its output. Its last layer begins at zero, so that the
-network begins as its initialiser.
+A network that `corrects` an initialiser is given the `offset` of the context: the logits of each label by itself, from
+the initialiser's probabilities and its own y_t. It reads their softmax beside the labels, and adds the offset to its
+output. Its last layer begins at zero, so that it begins as the denoiser of independent labels.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dpmsnc.diffusion.known import Known
 from dpmsnc.nn.backbones import make_backbone
 from dpmsnc.nn.dropout import dropout
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.nn.products import project
+from dpmsnc.nn.products import project, softmax
 from dpmsnc.nn.receptive_field import HiddenRecorder
 
 TIME_CHANNELS = 128
@@ -44,7 +44,7 @@ class Context:
     times: Tensor | None = None
     """f(t) of every time t (T + 1, channels), where no gradient of it is asked for."""
     offset: Tensor | None = None
-    """What the output is added to (nodes, 1 or batch, classes)."""
+    """Logits (nodes, 1 or batch, classes) that the output is added to."""
 
     def part(self, entries: slice) -> Context:
         """Some entries of a batch; an offset given once for all of them stays as it is."""
@@ -181,7 +181,7 @@ class Denoiser(nn.Module):
             shown = y_t if known is None else torch.where(mask, known.y, y_t)
             parts = [shown, mask.to(y_t.dtype).expand(*y_t.shape[:2], 1)]
         if self.corrects:
-            parts.append(torch.zeros_like(y_t) if offset is None else offset.exp().to(y_t.dtype).expand_as(y_t))
+            parts.append(torch.zeros_like(y_t) if offset is None else softmax(offset.to(y_t.dtype)).expand_as(y_t))
         return torch.cat(parts, dim=-1) if len(parts) > 1 else y_t
 
 

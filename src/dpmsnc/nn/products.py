@@ -87,3 +87,8 @@ class _Project(torch.autograd.Function):
             for_weight,
             flat.sum(dim=0) if needs[3] else None,
         )
+
+
+def softmax(logits: Tensor) -> Tensor:
+    """Over the last axis, but computed over the first one: torch is ten times slower along an axis of a few classes."""
+    return logits.movedim(-1, 0).softmax(dim=0).movedim(0, -1)

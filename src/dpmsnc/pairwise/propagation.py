@@ -13,6 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from dpmsnc.nn.products import softmax
 from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.potentials import SURE, Potentials
 
@@ -68,11 +69,6 @@ class Propagation:
             return torch.log1p((self.agreement * q).clamp_min(-1 + 1e-6))
         parts = [part @ matrix for part, matrix in zip(q.split(self.edges.sizes), self.compatibilities)]
         return torch.cat(parts).clamp_min(1e-12).log()
-
-
-def softmax(logits: Tensor) -> Tensor:
-    """Over the last axis, but computed over the first one: torch is ten times slower along an axis of a few classes."""
-    return logits.movedim(-1, 0).softmax(dim=0).movedim(0, -1)
 
 
 def clamped(theta: Tensor, known: Tensor) -> Tensor:

@@ -1,16 +1,17 @@
 r"""Algorithm 1 with a network that corrects its initialiser,
 
-    logits_theta(y_t, t, G, known) = log q(y | G, known) + correction_theta(y_t, t, G, known),
+    logits_theta(y_t, t, G, known) = log q(y | G, known) + log p(y_t | y) + correction_theta(y_t, t, G, known),
 
-where the correction is zero at first. q is asked again for whatever labels are known, in training as in prediction.
+where the correction is zero at first: the network begins as the exact denoiser of independent labels with marginals q,
+and learns how labels depend on each other. q is asked again for whatever labels are known, also in training.
 
 *E-step*: the buffer holds joint labellings of the initialiser's pairwise model, new ones every few steps. For each of
 them one fold of the training labels was hidden from every part of the initialiser, so that nothing in it gives these
 labels away; the other folds are known, and in half of the labellings some of its own labels, too. *M-step*: true labels
 on the hidden fold, those of the labelling elsewhere, and every row that is not known counts the same.
 
-The weights are chosen by the calibrated likelihood of validation labels. The initialiser itself, at step 0, is one of
-the choices.
+The weights are chosen by the calibrated likelihood of validation labels, the latest of those that are nearly the best.
+The initialiser itself, at step 0, is one of the choices.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ SCORING_SAMPLES = 4
 """Joint samples whose estimates are averaged when validation labels are scored."""
 PRIOR_WIDTH = 0.1
 """Standard deviation of the prior of the logarithm of the sharpness: few validation labels say little about it."""
-HANDICAP = 0.015
-"""Nats a label by which the initialiser must be better than the network to be preferred: its samples are not joint."""
+TOLERANCE = 0.015
+"""Loss of score, about as many nats a label, at which later weights are still kept: they know more of the joint, which
+the score does not show. The initialiser is kept only where it is better by more."""
 
 
 class Sampler(Protocol):
@@ -49,6 +51,7 @@ class Corrected(PartlyLabelled):
     """The source of Algorithm 1 on chains of an initialiser."""
 
     begins_fitted = True
+    tolerance = TOLERANCE
 
     def __init__(self, *arguments: Any, sampler: Sampler, offset: Tensor, **options: Any) -> None:
         """`offset` are log-probabilities (rows, channels) given all training labels."""
@@ -88,8 +91,7 @@ class Corrected(PartlyLabelled):
         self.sharpness = sharpness(log_p, y, self.class_weight)
         picked = (self.sharpness * log_p).log_softmax(dim=-1).gather(1, y.unsqueeze(1)).squeeze(1)
         weight = self.class_weight
-        score = (picked.mean() if weight is None else picked @ weight).item()
-        return math.exp(score if self.chains is not None else score - HANDICAP)
+        return math.exp((picked.mean() if weight is None else picked @ weight).item())
 
     def keep_best(self) -> None:
         super().keep_best()

@@ -71,6 +71,7 @@ class FullyLabelled:
     """The source of training on one union of graphs after the other, in an order shuffled anew each time round."""
 
     begins_fitted = False
+    tolerance = 0.0
 
     def __init__(
         self,

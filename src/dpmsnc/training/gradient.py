@@ -41,10 +41,13 @@ class Draw:
 
 def accumulate(denoiser: Denoiser, objective: Objective, draw: Draw, generator: torch.Generator) -> float:
     """Add the gradient of sum(weights * loss) to the parameters, and return that sum."""
-    context = replace(denoiser.encode(draw.graph), offset=draw.offset)
+    context = denoiser.encode(draw.graph)
     encoded = context.encoded.detach().requires_grad_()
     y_0, t, eps = draw.y_0, draw.t, draw.eps
-    y_t = objective.scale_input(objective.corrupt(y_0, t, eps), t)
+    noisy = objective.corrupt(y_0, t, eps)
+    y_t = objective.scale_input(noisy, t)
+    if draw.offset is not None:
+        context = replace(context, offset=draw.offset + objective.evidence(noisy, t))
     total = 0.0
     for part in denoiser.chunks(*eps.shape[:2]):
         seen = encoded if draw.keep is None else encoded * draw.keep[:, part]

@@ -48,6 +48,7 @@ class PartlyLabelled:
     """The source of Algorithm 1 on one graph, or on the disjoint union of several."""
 
     begins_fitted = False
+    tolerance = 0.0
     offset: Tensor | None = None
 
     def __init__(

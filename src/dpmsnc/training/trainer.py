@@ -50,6 +50,8 @@ class Source(Protocol):
 
     begins_fitted: bool
     """Whether the weights before the first step are worth to be scored."""
+    tolerance: float
+    """How much less the score of later weights may be for them to be kept."""
 
     def refresh(self, step: int) -> None:
         """The E-step before that step, where one is due."""
@@ -136,8 +138,8 @@ class Trainer:
         score = self.source.score()
         if not score <= self.best_score:
             self.improved_step = self.step
-        if not score < self.best_score:
-            self.best_score, self.best_step = score, self.step
+        if not score < self.best_score - self.source.tolerance:
+            self.best_score, self.best_step = max(score, self.best_score), self.step
             self.best = copy_of(self.optimiser.averaged)
             self.source.keep_best()
         self.history.step.append(self.step)
