@@ -138,8 +138,9 @@ def test_what_says_hardly_more_than_nothing_is_not_pooled():
     scores = {"best": -0.5, "good": -0.6, "hardly": -0.695, "uniform": -0.7}
     bases = [Candidate(name, iter(())) for name in scores]
     assert [base.name for base in informative(bases, scores)] == ["best", "good"]
-    assert informative(bases[2:], scores) == [bases[2]]  # there has to be one
-    assert informative(bases, scores | {"best": -0.69, "good": -0.7})[0] is bases[0]
+    assert informative(bases[2:], scores) == [bases[3]]  # there has to be one, and that claims least
+    assert informative(bases[2:3], {"hardly": -0.695}) == [bases[2]]
+    assert informative(bases, scores | {"best": -0.69, "good": -0.7}) == [bases[3]]
 
 
 def test_a_pool_has_at_most_so_many_base_models_and_is_saved_with_all_of_them(monkeypatch, tmp_path):
@@ -434,8 +435,8 @@ def test_it_is_a_method_and_an_initialiser(tmp_path):
     options = {"training": Training(steps=2, evaluate_every=2), "schedule": Schedule(10), "sampling": Sampling(steps=2)}
     model = NodeClassifier(initialiser=("crf", {"base": "lp", "coupling": "one"}), hidden_channels=8, **options)
     model.fit(task.graph, validation=task.validation)
-    (inner,) = model.initialiser_.bases_
-    assert isinstance(inner, CRF) and [type(base) for base in inner.bases_] == [LabelPropagation]
+    assert isinstance(model.initialiser_, CRF) and model.initialiser_.coupling_ == "one"
+    assert [type(base) for base in model.initialiser_.bases_] == [LabelPropagation]  # not under a second one
     model.save(tmp_path / "model")
     loaded = NodeClassifier.load(tmp_path / "model")
     assert np.array_equal(loaded.predict_proba(seed=1), model.predict_proba(seed=1))
@@ -466,5 +467,5 @@ def test_an_initialiser_of_the_users_own_is_fitted_fold_by_fold(monkeypatch, tmp
     model.save(tmp_path / "model")
     loaded = NodeClassifier.load(tmp_path / "model")
     assert np.array_equal(loaded.predict_proba(seed=1), model.predict_proba(seed=1))
-    with pytest.raises(InputError, match="answered for the fitted graph alone"):
+    with pytest.raises(InputError, match="answers for the fitted graph alone"):
         model.predict(clusters(size=15, seed=1).graph)

@@ -262,7 +262,7 @@ def test_wrong_settings_are_named(wrong):
 def test_it_is_an_initialiser_by_name():
     task = clusters(size=15)
     short = Training(steps=4, evaluate_every=2, refresh_every=2, initialiser_refreshes=1, buffer_size=4)
-    model = NodeClassifier(initialiser="neighbourhood", hidden_channels=8, training=short, device="cpu")
+    model = NodeClassifier(initialiser="neighbourhood", start="random", hidden_channels=8, training=short, device="cpu")
     model.fit(task.graph, task.validation)
     own = NeighbourhoodFeatures().fit(task.graph, task.validation).predict_proba(**OWN)
     np.testing.assert_allclose(model.initialiser_proba_, own, atol=1e-6)

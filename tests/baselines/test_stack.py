@@ -187,7 +187,7 @@ def test_by_default_it_mixes_the_three_that_start_best(task, monkeypatch):
 
 def test_a_classifier_starts_from_it_and_keeps_that_through_a_folder(task, tmp_path):
     training = Training(steps=2, evaluate_every=2)
-    model = NodeClassifier(initialiser=("stack", {"members": SHORT}), training=training, seed=3)
+    model = NodeClassifier(initialiser=("stack", {"members": SHORT}), start="random", training=training, seed=3)
     model.fit(task.graph, validation=task.validation)
     model.save(tmp_path / "model")
     assert NodeClassifier.load(tmp_path / "model").initialiser == ["stack", {"members": SHORT}]

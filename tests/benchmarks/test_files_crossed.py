@@ -22,5 +22,6 @@ def test_a_prediction_samples_and_a_step_learns():
     shared = {"nn/denoiser.py", "nn/backbones/gcn.py", "diffusion/objective.py"}
     assert shared | {"estimators/node_classifier.py", "diffusion/sampler.py"} <= prediction
     assert shared | {"training/optimiser.py", "training/gradient.py"} <= step
-    assert not any(name.startswith(("training", "baselines", "evidence")) for name in prediction)
+    assert "baselines/crf.py" in prediction  # the initialiser is asked again
+    assert not any(name.startswith(("training", "evidence")) for name in prediction)
     assert not any(name.startswith(("estimators", "baselines", "evidence")) for name in step)

@@ -59,13 +59,19 @@ class Posterior:
         return self.target.nearest(y)
 
     def marginals(self, num_samples: int, temperature: float, generator: torch.Generator) -> Tensor:
-        """Probabilities (rows, channels): the network's estimates of y_0, averaged over samples and reverse steps.
+        """Probabilities (rows, channels) from the network's estimates of y_0.
 
-        E[E[y_0 | y_t]] = E[y_0] at every t, but later estimates are surer of the single sample and average out more
-        slowly: those of the first half of the times count. Where rounds adopt labels, only the last round does.
+        y_T says nothing, so E[y_0 | y_T] is the marginal: a network that corrects an initialiser is asked at T and
+        nowhere else. Any other does not see far at T. Its estimates are averaged over samples and reverse steps, as
+        E[E[y_0 | y_t]] = E[y_0] at every t. Later estimates are surer of the single sample and average out more slowly,
+        so those of the first half of the times count; where rounds adopt labels, those of the last round.
         """
-        estimates: list[Tensor] = []
         T = self.objective.schedule.num_steps
+        if self.denoiser.corrects:
+            shown = self.known if self.denoiser.shows_known else None
+            with torch.no_grad():
+                return self.estimate(torch.zeros_like(self.known.y), T, shown).y0.squeeze(1)
+        estimates: list[Tensor] = []
 
         def record(t: int, y_t: Tensor, estimate: Estimate) -> None:
             if t == T:

@@ -213,9 +213,9 @@ class NodeClassifier(DiffusionEstimator):
     ) -> NDArray[np.float64]:
         """Marginals (nodes, classes), columns in the order of `classes_`; a known label has all of its node's mass.
 
-        They are the network's estimates, averaged over joint samples and calibrated on validation labels. A model of
-        noise has no such estimates: its marginals are frequencies in joint samples, with half a count more for every
-        class.
+        They are the network's estimates, calibrated on validation labels: at the beginning of the reverse process, or
+        with start="random" averaged over joint samples. A model of noise has no such estimates: its marginals are
+        frequencies in joint samples, with half a count more for every class.
         """
         asked = self._asked(graph, known, condition_on)
         if self.parameterisation == "label" and self.target_.names:

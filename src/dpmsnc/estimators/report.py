@@ -111,7 +111,7 @@ class FitReport:
                 f"frequent class, {self.majority.value:.1%}. Give more labels or features, check that the edges mean "
                 "something for the labels, or try another backbone."
             )
-        if high < self.initialiser.value:
+        if high < self.initialiser.value and self.fitted.value < self.initialiser.value:  # intervals are rounded
             found.append(
                 f"The validation accuracy of {self.fitted} is below that of the initialiser, "
                 f"{self.initialiser.value:.1%}. Train for more steps or with another backbone, or use the initialiser "

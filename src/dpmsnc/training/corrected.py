@@ -31,8 +31,6 @@ from dpmsnc.training.trainer import Outcome
 
 REFRESH_EVERY = 10
 """Steps between two E-steps: the labellings are cheap, and a network learns the few that it sees often by heart."""
-SCORING_SAMPLES = 4
-"""Joint samples whose estimates are averaged when validation labels are scored."""
 PRIOR_WIDTH = 0.1
 """Standard deviation of the prior of the logarithm of the sharpness: few validation labels say little about it."""
 TOLERANCE = 0.015
@@ -86,7 +84,7 @@ class Corrected(PartlyLabelled):
         """Geometric mean of the calibrated probabilities of validation labels, given the training labels."""
         if not bool(self.validation.any()):
             return math.nan
-        marginals = self.posterior(self.known, 0.0).marginals(SCORING_SAMPLES, 1.0, self.generator)
+        marginals = self.posterior(self.known, 0.0).marginals(1, 0.0, self.generator)
         log_p, y = marginals[self.validation].clamp_min(1e-9).log(), self.labels[self.validation]
         self.sharpness = sharpness(log_p, y, self.class_weight)
         picked = (self.sharpness * log_p).log_softmax(dim=-1).gather(1, y.unsqueeze(1)).squeeze(1)
