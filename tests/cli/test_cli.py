@@ -65,7 +65,7 @@ def test_fit_prints_the_graph_and_where_the_model_is(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "20 known, 20 unknown" in out
     assert "ignored node columns: 'rank'" in out
-    assert "validation accuracy" in out and str(tmp_path / "model") in out
+    assert "validation likelihood" in out and str(tmp_path / "model") in out
 
 
 def test_fit_writes_a_model_and_the_document_of_its_run(folder):

@@ -69,7 +69,7 @@ SPOIL = {
     "no graph": (lambda m: part(m, "graph").unlink(), "does not exist"),
     "foreign description": (lambda m: (m / "model.json").write_text('{"name": "bert"}'), "not written by dpmsnc"),
     "a list": (lambda m: (m / "model.json").write_text("[1]"), "not written by dpmsnc"),
-    "only a version": (lambda m: (m / "model.json").write_text('{"format": 3}'), "does not have its own checksum"),
+    "only a version": (lambda m: (m / "model.json").write_text('{"format": 4}'), "does not have its own checksum"),
     "older format": (lambda m: describe(m, lambda d: d.update(format=2)), "has format 2.*fit again, into a new folder"),
     "newer format": (lambda m: describe(m, lambda d: d.update(format=99)), "has format 99"),
     "deep nesting": (lambda m: (m / "model.json").write_text("[" * 10**6), "nested too deeply"),

@@ -108,18 +108,18 @@ def test_without_validation_there_is_nothing_to_say_of_accuracy():
     assert clf.report_.num_validation == 0 and "accuracy" not in str(clf.report_)
 
 
-def test_the_report_is_saved_and_earlier_folders_load(good, tmp_path):
+def test_the_report_is_saved_and_a_model_without_one_loads(good, tmp_path):
     good.save(tmp_path / "model")
     loaded = NodeClassifier.load(tmp_path / "model")
     assert loaded.report_ == good.report_ and loaded.history_.choices == good.history_.choices
 
-    def as_before(description):
-        del description["values"]["report"], description["values"]["history"]["choices"]
+    def without(description):
+        del description["values"]["report"]  # as of an interrupted fit
 
-    describe(tmp_path / "model", as_before)
-    earlier = NodeClassifier.load(tmp_path / "model")
-    assert earlier.history_.choices == [] and not hasattr(earlier, "report_")
-    earlier.save(tmp_path / "again")
+    describe(tmp_path / "model", without)
+    interrupted = NodeClassifier.load(tmp_path / "model")
+    assert not hasattr(interrupted, "report_")
+    interrupted.save(tmp_path / "again")
 
 
 def test_a_resumed_fit_has_the_same_report(tmp_path):

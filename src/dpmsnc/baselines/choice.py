@@ -20,6 +20,8 @@ from dpmsnc.graph import UNKNOWN, Graph
 
 CHANCE = 2.0
 """Standard errors of the difference beyond which a candidate is behind by more than chance."""
+FEW = 8
+"""Labels below which nothing can be told of chance."""
 CLOSE = 0.015
 """Nats a label within which candidates are equally good."""
 
@@ -90,6 +92,8 @@ def compare(
 
 def in_reach(values: NDArray[np.float64], best: NDArray[np.float64]) -> bool:
     """Whether a candidate may be as good as the best one, label by label."""
+    if len(values) < FEW:
+        return bool(np.isfinite(values).all())
     difference = best - values
     error = difference.std() / max(len(difference), 1) ** 0.5
     return bool(difference.mean() <= max(CLOSE, CHANCE * error))

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, cast, get_args
 
 import numpy as np
 import torch
@@ -36,13 +36,13 @@ from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
 from dpmsnc.baselines.pta import PTA
 from dpmsnc.baselines.uniform import Uniform
 from dpmsnc.config import LIMITS, ScalingName, check_number
-from dpmsnc.errors import InputError
+from dpmsnc.errors import InputError, ModelFileError
 from dpmsnc.estimators.base import KINDS, METHODS, Method, Which, seeded
 from dpmsnc.graph import Graph
 from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.gibbs import Gibbs
 from dpmsnc.pairwise.learning import Folds, asking_iterations, learn, refine, with_coupling
-from dpmsnc.pairwise.potentials import LEAST, Potentials
+from dpmsnc.pairwise.potentials import LEAST, Coupling, Potentials
 from dpmsnc.pairwise.propagation import Propagation
 from dpmsnc.training.chains import Chains
 
@@ -213,6 +213,12 @@ class CRF(Baseline):
     def _fitted_network(self) -> Potentials:
         return Potentials(self.target_.channels, self.coupling_, num_bases=len(self.bases_))
 
+    def _check_state(self) -> None:
+        super()._check_state()
+        sound = isinstance(self.bases_, list) and all(isinstance(base, Baseline) for base in self.bases_)
+        if not sound or self.coupling_ not in get_args(Coupling) or not np.isfinite(float(self.mean_log_)):
+            raise ModelFileError("what was saved of the pairwise model is damaged; fit again")
+
     @classmethod
     def _from_state(
         cls, params: dict[str, Any], tensors: dict[str, Tensor], values: dict[str, Any], graph: Graph
@@ -285,7 +291,7 @@ def strongest(trial: Trial, with_strength: Callable[[float], Trial]) -> Trial:
             if stronger.score < best - CLOSE:
                 break
             best = max(best, stronger.score)
-            trial = Trial(trial.bases, stronger.potentials, best)
+            trial = stronger
     return trial
 
 

@@ -186,7 +186,8 @@ class Fit:
             print(f"{self.method} fitted in {spent}; model in {self.out}")
             return 0
         steps = estimator.history_.step
-        score = f"validation {estimator.target_.metric} {estimator.best_score_:.4f} at step {estimator.best_step_}"
+        metric = "likelihood" if estimator.corrects_initialiser else estimator.target_.metric
+        score = f"validation {metric} {estimator.best_score_:.4f} at step {estimator.best_step_}"
         if self.validation is None:
             score = "no validation"
         if estimator.interrupted_:

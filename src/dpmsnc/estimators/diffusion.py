@@ -154,7 +154,7 @@ class DiffusionEstimator(Estimator):
                 "sampling": self.sampling,
                 "generator": generator,
             }
-            if self._corrects:
+            if self.corrects_initialiser:
                 self.initialiser_ = self._fit_initialiser(graph, y_train, y_validation)
                 q = self.initialiser_._marginals(graph, y_train)
                 check_probabilities(q, self.target_, graph.num_nodes)
@@ -175,7 +175,7 @@ class DiffusionEstimator(Estimator):
         return Trainer(optimiser, objective, source, self.training, generator)
 
     @property
-    def _corrects(self) -> bool:
+    def corrects_initialiser(self) -> bool:
         """Whether the network corrects an initialiser; that of tags, numbers and fully labelled graphs does not."""
         from dpmsnc.targets import OneClass
 
@@ -219,7 +219,7 @@ class DiffusionEstimator(Estimator):
         self.denoiser_.load_state_dict(trainer.selected)
         self.last_denoiser_ = trainer.optimiser.averaged
         self.history_, self.interrupted_ = trainer.history, interrupted
-        self.history_.choices = list(self.initialiser_.choices_) if self._corrects else []
+        self.history_.choices = list(self.initialiser_.choices_) if self.corrects_initialiser else []
         self.best_step_, self.best_score_ = trainer.best_step, trainer.best_score
         outcome = trainer.source.outcome()
         self.buffer_, self.initialiser_proba_, self.progressive_ = outcome.buffer, outcome.initial, outcome.progressive
@@ -237,7 +237,7 @@ class DiffusionEstimator(Estimator):
             self.dropout,
             self.head_layers,
             shows_known=self.conditioning == "amortised",
-            corrects=self._corrects,
+            corrects=self.corrects_initialiser,
         )
 
     def _objective(self) -> Objective:
@@ -252,7 +252,7 @@ class DiffusionEstimator(Estimator):
 
         known = Known.of(self.target_.field(self._tensor(asked.y)), self._tensor(asked.known))
         sampling = replace(self.sampling, progressive=self.progressive_)
-        offset = self._log(self.initialiser_._marginals(asked, asked.y)) if self._corrects else None
+        offset = self._log(self.initialiser_._marginals(asked, asked.y)) if self.corrects_initialiser else None
         return Posterior(self.denoiser_, self._objective(), self._tensors(asked), known, sampling, offset)
 
     def _draw(
@@ -359,7 +359,7 @@ class DiffusionEstimator(Estimator):
         }
         if hasattr(self, "report_"):
             values["report"] = asdict(self.report_)
-        if self._corrects:
+        if self.corrects_initialiser:
             values["initialiser"] = pack(self.initialiser_, "initialiser", tensors)
         return tensors | {"buffer": self.buffer_}, values
 
@@ -385,8 +385,10 @@ class DiffusionEstimator(Estimator):
         clf.train_, clf.validation_ = train.bool().numpy(), validation.bool().numpy()
         scaling = {name: tensor.numpy() for name, tensor in group(tensors, "features/").items()}
         clf._take(graph, Features.from_state(values["features"], scaling))
-        if clf._corrects:
+        if clf.corrects_initialiser:
             clf.initialiser_ = unpack(clf, values["initialiser"], tensors)
+            if not hasattr(clf.initialiser_, "chains"):
+                raise ValueError("its initialiser is none that a network could correct")
         with torch.device("meta"):
             clf.denoiser_ = clf._denoiser()
         weights = {name: v.float() if v.is_floating_point() else v for name, v in group(tensors, "denoiser/").items()}
@@ -394,7 +396,7 @@ class DiffusionEstimator(Estimator):
         clf.denoiser_.to(clf._device()).requires_grad_(False)
         history = values["history"]
         losses, scores = (with_nan(history[name]) for name in ("loss", "validation_score"))
-        choices = [dict(choice) for choice in history.get("choices", [])]  # earlier folders do not say
+        choices = [dict(choice) for choice in history["choices"]]
         clf.history_ = History(list(history["step"]), losses, scores, choices)
         if "report" in values:
             clf.report_ = FitReport.from_state(values["report"])
@@ -403,6 +405,6 @@ class DiffusionEstimator(Estimator):
         )
         check_number("progressive", clf.progressive_, 0, 1)
         clf.sharpness_ = values["sharpness"]
-        check_number("sharpness", clf.sharpness_, 0)
+        check_number("sharpness", clf.sharpness_, 1e-3, 1e3)
         (clf.best_score_,) = with_nan([values["best_score"]])
         return clf

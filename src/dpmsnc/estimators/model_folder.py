@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 Kind = TypeVar("Kind", bound="Estimator")
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 CHECKPOINT = "checkpoint.safetensors"
 DESCRIPTION = "model.json"
 RUN = "run.json"

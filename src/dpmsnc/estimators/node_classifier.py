@@ -246,6 +246,8 @@ class NodeClassifier(DiffusionEstimator):
 
         self._check_fitted()
         check_number("num_draws", num_draws, 1, LIMITS["num_samples"], whole=True)
+        if not len(self.buffer_):
+            raise InputError("training was interrupted before it drew a labelling; fit to the end, or resume")
         generator = self._generator(seed)
         chosen = self.buffer_[torch.randint(len(self.buffer_), (num_draws,), generator=generator)]
         y_0 = self.target_.field(chosen.transpose(0, 1)).to(self._device())

@@ -3,7 +3,8 @@ r"""Algorithm 1 with a network that corrects its initialiser,
     logits_theta(y_t, t, G, known) = log q(y | G, known) + log p(y_t | y) + correction_theta(y_t, t, G, known),
 
 where the correction is zero at first: the network begins as the exact denoiser of independent labels with marginals q,
-and learns how labels depend on each other. q is asked again for whatever labels are known, also in training.
+and learns how labels depend on each other. q is asked again for whatever labels are known. (In training the pairwise
+model is; base models have seen all training labels but those of the fold that is asked for.)
 
 *E-step*: the buffer holds joint labellings of the initialiser's pairwise model, new ones every few steps. For each of
 them one fold of the training labels was hidden from every part of the initialiser, so that nothing in it gives these
@@ -34,8 +35,8 @@ REFRESH_EVERY = 10
 PRIOR_WIDTH = 0.1
 """Standard deviation of the prior of the logarithm of the sharpness: few validation labels say little about it."""
 TOLERANCE = 0.015
-"""Loss of score, about as many nats a label, at which later weights are still kept: they know more of the joint, which
-the score does not show. The initialiser is kept only where it is better by more."""
+"""Loss of score, a probability, at which later weights are still kept: they know more of the joint, which the score
+does not show. The initialiser is kept only where it is better by more."""
 
 
 class Sampler(Protocol):

@@ -16,6 +16,7 @@ from torch_geometric.loader import ClusterData, ClusterLoader
 
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
+from dpmsnc.graph.structure import structure_features
 from dpmsnc.nn.operator import GraphTensors
 
 CLUSTERS_PER_PART = 5
@@ -69,5 +70,8 @@ class Parts:
             target=whole.target,
             ids=whole.ids[nodes],
         )
+        if (walk := self.whole.features.longest_walk) is not None:  # the structure around a node is that of the whole
+            columns = structure_features(whole, walk)[nodes]
+            part.cached(f"structure/{walk}", lambda: columns)
         tensors = GraphTensors(part, self.whole.features, self.whole.device, self.whole.dtype)
         return data.node.to(self.whole.device), tensors

@@ -5,8 +5,9 @@ labels are all known (`full`). The loop knows neither; it follows the gradient o
 
     sum over rows and draws of  weights * loss(network(y_t, t, shown labels), y_0),
 
-averages the weights, and keeps those with the best validation score. Of equals the later ones are kept, which have
-seen more. Training ends when the score stops improving or the steps are used up.
+averages the weights, and keeps those with the best validation score. Of equals, or of scores that a source takes for
+equal, the later ones are kept, which have seen more. Training ends when the score stops improving or the steps are used
+up.
 """
 
 from __future__ import annotations
