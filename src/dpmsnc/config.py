@@ -76,8 +76,8 @@ class Sampling:
     """tau of `predict`: 0 makes it deterministic. `sample` uses 1 unless told otherwise."""
     progressive: float | Literal["auto"] = "auto"
     """Progressive conditioning: after each run, this share of the nodes that are still unknown, the most confident
-    ones, is adopted as known. 0 means a single run; "auto" tries 0 and .1 during `fit`, and adopts where that gains
-    a point of the validation score or more."""
+    ones, is adopted as known. 0 means a single run; "auto" tries 0 and .1 during `fit` with start="random", and adopts
+    where that gains a point of the validation score or more; with start="initialiser" it is a single run."""
     guidance: Guidance = field(default_factory=Guidance)
 
     def __post_init__(self) -> None:
@@ -91,7 +91,12 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Training:
-    """Algorithm 1: when to refresh the buffer, when to stop, and the optimiser in between."""
+    """Algorithm 1: when to refresh the buffer, when to stop, and the optimiser in between.
+
+    A network that begins as its initialiser has joint labellings of that in its buffer, all trusted alike. So with
+    start="initialiser" these are not read: samples_per_refresh, refresh_every, initialiser_refreshes, temperature,
+    unlabelled_weight, fill, show_unlabelled, average_over.
+    """
 
     steps: int = 1000
     learning_rate: float = 0.01

@@ -213,8 +213,9 @@ class NodeClassifier(DiffusionEstimator):
     ) -> NDArray[np.float64]:
         """Marginals (nodes, classes), columns in the order of `classes_`; a known label has all of its node's mass.
 
-        They are the network's estimates, calibrated on validation labels: at the beginning of the reverse process, or
-        with start="random" averaged over joint samples. A model of noise has no such estimates: its marginals are
+        They are the network's estimates, calibrated on validation labels: at the beginning of the reverse process,
+        where nothing is drawn and `num_samples`, `temperature` and `seed` do nothing, or with start="random" averaged
+        over joint samples. A model of noise has no such estimates: its marginals are
         frequencies in joint samples, with half a count more for every class.
         """
         asked = self._asked(graph, known, condition_on)
