@@ -27,6 +27,7 @@ from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.gibbs import Gibbs
 from dpmsnc.pairwise.potentials import Potentials
 from dpmsnc.pairwise.propagation import Propagation
+from dpmsnc.training.chains import Chains
 from pairwise_models import bipartite_tree
 
 QUICK_GNN = ("gcn", {"epochs": 5, "hidden_channels": 8})
@@ -252,11 +253,15 @@ def test_no_base_answers_with_a_label_that_it_is_not_given(name):
 def chain_sampler(graph: Graph, build: Any, y: NDArray[np.int64], fold: NDArray[np.int64], J: float) -> ChainSampler:
     potentials, edges = Potentials(graph.num_classes, "one", J=J).requires_grad_(False), Edges(graph)
 
-    def beliefs(theta: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
-        return Propagation(potentials, edges, edges.mean_log).beliefs(theta, known, 50)
-
     unary = log_probabilities(np.stack(list(answers(build, graph, y, fold)), axis=1))
-    return ChainSampler(unary, beliefs, Gibbs(potentials, edges, edges.mean_log), y, fold)
+    propagation = Propagation(potentials, edges, edges.mean_log)
+    return ChainSampler(unary, propagation, Gibbs(potentials, edges, edges.mean_log), y, fold)
+
+
+def at_T(sampler: ChainSampler, chains: Chains) -> torch.Tensor:
+    """The initial denoiser (chains, nodes, classes) where y_t says nothing."""
+    logits = sampler.logits(chains, torch.zeros(chains.labels.shape[1], len(chains.labels), 1))
+    return logits.log_softmax(dim=-1).transpose(0, 1)
 
 
 @pytest.mark.parametrize("shows_own", [False, True])
@@ -270,26 +275,28 @@ def test_what_a_chain_is_given_does_not_depend_on_the_labels_it_hides(build, sho
     poisoned[node] = (y[node] + 1) % 3
     honest, other = (chain_sampler(task.graph, build, labels, fold, 1.0) for labels in (y, poisoned))
     first, second = (sampler.draw(torch.Generator().manual_seed(0), shows_own) for sampler in (honest, other))
-    assert torch.equal(honest.unary[:, k], other.unary[:, k])  # answers of base models
-    assert torch.equal(honest.given_beliefs[:, k], other.given_beliefs[:, k])
+    assert torch.equal(honest.denoiser.theta[:, k], other.denoiser.theta[:, k])  # answers of base models
+    # all folds stop together, when the last one has converged, so the rest may differ by the tolerance
+    torch.testing.assert_close(honest.messages[:, k], other.messages[:, k], atol=1e-3, rtol=0)
     assert first.labels[k, node] == y[node] and second.labels[k, node] == poisoned[node]
     assert torch.equal(first.shown[k], second.shown[k]) and not first.shown[k, fold == k].any()
     if not shows_own:
         true = first.shown[k]
         assert torch.equal(first.labels[k, true], second.labels[k, true])
-        assert torch.equal(first.offset[k], second.offset[k])
-    # its own labels are drawn given the hidden one; of that, the offset knows what is shown and no more
-    again = other.beliefs(other.unary, other.field(first.labels.T, first.shown.T)).log_softmax(dim=-1)
-    torch.testing.assert_close(first.offset[k], again[:, k], atol=1e-3, rtol=0)
-    assert not torch.equal(first.offset[0], second.offset[0])  # where the label is given, it does matter
+        torch.testing.assert_close(at_T(honest, first)[k], at_T(other, second)[k], atol=1e-3, rtol=0)
+    # its own labels are drawn given the hidden one; of that, the denoiser knows what is shown and no more
+    torch.testing.assert_close(at_T(honest, first)[k], at_T(other, first)[k], atol=1e-3, rtol=0)
+    # where the label is given, it does matter
+    assert not torch.allclose(at_T(honest, first)[0], at_T(other, second)[0], atol=0.1)
 
 
 def test_a_chain_is_drawn_given_the_labels_that_it_hides():
     path = Graph.build([(i, i + 1) for i in range(5)], num_nodes=6, classes=[0, 1])
     y, fold = np.array([1] + [UNKNOWN] * 5), np.array([0] + [NO_FOLD] * 5)
-    chains = chain_sampler(path, Uniform, y, fold, -20.0).draw(torch.Generator().manual_seed(0), False)
+    sampler = chain_sampler(path, Uniform, y, fold, -20.0)
+    chains = sampler.draw(torch.Generator().manual_seed(0), False)
     assert chains.labels.tolist() == [[1, 0, 1, 0, 1, 0]] and not chains.shown.any()
-    torch.testing.assert_close(chains.offset.exp(), torch.full((1, 6, 2), 0.5))
+    torch.testing.assert_close(at_T(sampler, chains).exp(), torch.full((1, 6, 2), 0.5))
 
 
 @pytest.mark.parametrize("shows_own", [False, True])
@@ -297,11 +304,11 @@ def test_chains_have_true_labels_and_show_those_of_other_folds(shows_own):
     task = clusters(size=15)
     y = np.where(task.train, task.truth, UNKNOWN)
     fold = assign_folds(y, 0)
-    chains = chain_sampler(task.graph, Uniform, y, fold, 1.0).draw(torch.Generator().manual_seed(0), shows_own)
+    sampler = chain_sampler(task.graph, Uniform, y, fold, 1.0)
+    chains = sampler.draw(torch.Generator().manual_seed(0), shows_own)
     train, of_node = torch.from_numpy(task.train), torch.from_numpy(fold)
-    assert chains.labels.shape == chains.shown.shape == (4, len(y)) and chains.offset.shape == (4, len(y), 3)
+    assert chains.labels.shape == chains.shown.shape == (4, len(y)) and chains.fold.tolist() == [0, 1, 2, 3]
     assert (chains.labels[:, train] == torch.from_numpy(y)[train]).all()
-    torch.testing.assert_close(chains.offset.exp().sum(dim=-1), torch.ones(4, len(y)))
     for k in range(4):
         assert chains.shown[k, train & (of_node != k)].all() and not chains.shown[k, of_node == k].any()
     own = chains.shown[:, ~train].float().mean(dim=1)

@@ -18,7 +18,7 @@ from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.denoiser import Denoiser
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.training.chains import Chains
-from dpmsnc.training.corrected import REFRESH_EVERY, TOLERANCE, Corrected, sharpness
+from dpmsnc.training.corrected import REFRESH_EVERY, Corrected, ahead, sharpness
 from pairwise_models import bipartite_tree
 from random_graphs import random_graph
 
@@ -148,7 +148,7 @@ def test_an_offset_of_a_batch_is_cut_with_it(monkeypatch):
 
 def chains(first: int, count: int) -> Chains:
     labels = torch.arange(first, first + count).unsqueeze(1).expand(-1, 3)
-    return Chains(labels, labels % 2 == 0, labels.unsqueeze(-1).float().expand(-1, -1, 2))
+    return Chains(labels, labels % 2 == 0, labels[:, 0] % 4)
 
 
 def test_newer_chains_take_the_place_of_the_oldest():
@@ -156,12 +156,12 @@ def test_newer_chains_take_the_place_of_the_oldest():
     assert both.labels[:, 0].tolist() == [2, 3, 4, 5, 6, 7]
     assert chains(0, 4).followed_by(chains(4, 4), size=50).labels[:, 0].tolist() == list(range(8))
     assert torch.equal(both.shown, both.labels % 2 == 0)  # all parts of a chain stay together
-    assert torch.equal(both.offset[..., 0], both.labels.float())
+    assert torch.equal(both.fold, both.labels[:, 0] % 4)
 
 
 def test_chains_are_drawn_with_all_that_belongs_to_them():
     drawn = chains(0, 5).draw(2000, torch.Generator().manual_seed(0))
-    assert torch.equal(drawn.offset[..., 0], drawn.labels.float()) and torch.equal(drawn.shown, drawn.labels % 2 == 0)
+    assert torch.equal(drawn.fold, drawn.labels[:, 0] % 4) and torch.equal(drawn.shown, drawn.labels % 2 == 0)
     counts = torch.bincount(drawn.labels[:, 0])
     assert len(counts) == 5 and counts.min() > 300
 
@@ -179,7 +179,21 @@ def test_what_is_shown_is_not_asked_for_and_hidden_labels_are_true(own):
     assert hidden.any(dim=0).all() and (hidden.sum(dim=0) <= math.ceil(int(train.sum()) / 4)).all()
     assert bool(mask[~train].any()) == own
     torch.testing.assert_close(draw.shown.y, draw.y_0 * mask.unsqueeze(-1))
-    torch.testing.assert_close(draw.offset.exp().sum(dim=-1), torch.ones(NUM_NODES, 6))
+
+
+def test_the_offset_of_a_draw_is_the_initial_denoiser_at_its_y_t(monkeypatch):
+    monkeypatch.setattr("dpmsnc.pairwise.denoiser.WARM_ITERATIONS", 200)  # so that it converges
+    source = trainer().source
+    source.refresh(0)
+    draw = source.draw()
+    evidence = source.objective.evidence(source.objective.corrupt(draw.y_0, draw.t, draw.eps), draw.t)
+    hidden = source.train.unsqueeze(1) & ~draw.shown.mask
+    fold = torch.stack([source.initialiser.hidden[:, k] for k in range(4)], dim=1)
+    of_draw = [int((fold == hidden[:, d : d + 1]).all(dim=0).nonzero()) for d in range(6)]
+    denoiser = source.initialiser.denoiser
+    theta = denoiser.theta[:, of_draw] + evidence
+    expected = denoiser.propagation.beliefs(theta, draw.shown.y, 200)
+    torch.testing.assert_close(draw.offset.softmax(dim=-1), expected.softmax(dim=-1), atol=1e-3, rtol=0)
 
 
 def test_validation_rows_are_never_given_their_labels():
@@ -197,11 +211,27 @@ def test_validation_rows_are_never_given_their_labels():
 
 def test_labellings_are_drawn_every_few_steps_and_in_turn_with_some_of_their_own():
     source, asked = trainer(buffer_size=6).source, []
-    draw = source.sampler.draw
-    source.sampler.draw = lambda generator, shows_own: asked.append(shows_own) or draw(generator, shows_own)
+    draw = source.initialiser.draw
+    source.initialiser.draw = lambda generator, own, labels: asked.append((own, labels)) or draw(generator, own, labels)
     for step in range(4 * REFRESH_EVERY):
         source.refresh(step)
-    assert asked == [False, True, False, True] and len(source.chains.labels) == 6
+    assert asked == [(False, None), (True, None)] * 2 and len(source.chains.labels) == 6
+
+
+def test_a_network_that_leads_fills_the_buffer_itself():
+    source, asked = trainer().source, []
+    draw = source.initialiser.draw
+    source.initialiser.draw = lambda generator, own, labels: asked.append(labels) or draw(generator, own, labels)
+    source.leads = True
+    source.refresh(0)
+    (labels,) = asked
+    assert labels.shape == (4, NUM_NODES)
+    assert torch.equal(source.chains.labels[:, ~source.train], labels[:, ~source.train])
+    truth = source.labels[source.train].expand(4, -1)
+    assert torch.equal(source.chains.labels[:, source.train], truth)
+    source.leads = False
+    source.refresh(REFRESH_EVERY)
+    assert asked[1] is None
 
 
 @pytest.mark.parametrize("stopped_at", [7, 20])
@@ -227,30 +257,62 @@ def test_a_run_continued_from_its_state_ends_with_the_same_weights(stopped_at):
     assert torch.equal(whole.source.chains.labels, second.source.chains.labels)
 
 
-def test_the_initialiser_is_one_of_the_choices(monkeypatch):
-    running = trainer()
-    monkeypatch.setattr(Corrected, "score", lambda self: 0.9 if self.chains is None else 0.5)
-    running.run()
-    assert running.best_step == 0 and running.history.step[0] == 0
-    assert (running.best["head.0.weight"] == 0).all() and (running.denoiser.head[0].weight != 0).any()
+def scores(monkeypatch: pytest.MonkeyPatch, first: float, later: float, leads: bool) -> None:
+    """The score of the initialiser, that of all weights after it, and whether the difference is more than chance."""
+
+    def score(self: Corrected) -> float:
+        self.leads, self.may_be_kept = self.chains is not None and leads, self.chains is None or leads
+        return first if self.chains is None else later
+
+    monkeypatch.setattr(Corrected, "score", score)
 
 
-@pytest.mark.parametrize("loss, kept", [(0.5 * TOLERANCE, True), (2 * TOLERANCE, False)])
-def test_later_weights_are_kept_where_they_lose_hardly_anything(monkeypatch, loss, kept):
+@pytest.mark.parametrize("later, leads, kept", [(0.5, False, False), (0.95, False, False), (0.95, True, True)])
+def test_the_initialiser_is_left_only_for_what_is_better_by_more_than_chance(monkeypatch, later, leads, kept):
     running = trainer()
-    monkeypatch.setattr(Corrected, "score", lambda self: 0.9 if self.chains is None else 0.9 - loss)
+    scores(monkeypatch, 0.9, later, leads)
     running.run()
-    assert (running.best_step > 0) == kept and running.best_score == 0.9
+    assert running.history.step[0] == 0 and (running.denoiser.head[0].weight != 0).any()
+    assert (running.best_step > 0) == kept and running.best_score == (later if kept else 0.9)
+    assert (running.best["head.0.weight"] == 0).all() != kept
+
+
+def test_ahead_is_a_lead_beyond_the_standard_error():
+    rng = np.random.default_rng(0)
+    noise = torch.from_numpy(rng.normal(size=2000)).repeat(2)  # every label is asked for twice
+    noise -= noise.mean()
+    even = torch.full((4000,), 1 / 4000, dtype=torch.float64)
+    error = noise.std().item() / 2000**0.5
+    assert ahead(noise + 1.1 * error, even) and not ahead(noise + 0.9 * error, even)
+    assert not ahead(noise - 5 * error, even) and not ahead(torch.zeros(4000, dtype=torch.float64), even)
+
+
+def test_validation_labels_are_asked_for_without_and_with_the_other_half():
+    exam, source = (one := trainer().source).exam, one
+    train, validation = source.train, source.validation
+    given = exam.known.mask
+    assert torch.equal(given[:, 0], train) and (given[train]).all()
+    halves = given[:, 1:] & ~train.unsqueeze(1)
+    assert torch.equal(halves.any(dim=1), validation) and not halves.all(dim=1).any()
+    assert abs(int(halves[:, 0].sum()) - int(halves[:, 1].sum())) <= 1
+    assert not given[exam.row, exam.entry].any()  # nothing that is asked for is given
+    assert torch.equal(exam.row.bincount(minlength=NUM_NODES), 2 * validation.long())
+    expected = source.initial_denoiser.given(source.known)(torch.zeros(NUM_NODES, 1, 2))
+    torch.testing.assert_close(exam.logits[:, :1].softmax(dim=-1), expected.softmax(dim=-1), atol=1e-3, rtol=0)
 
 
 def test_there_is_no_score_without_validation_labels():
     assert math.isnan(trainer(validation=None).source.score())
 
 
+def even(count: int) -> torch.Tensor:
+    return torch.full((count,), 1 / count)
+
+
 def test_sharpness_stays_near_one_where_labels_are_few():
-    log_p = torch.tensor([[0.9, 0.1]]).log()
-    assert sharpness(log_p, torch.tensor([0])) == pytest.approx(1, abs=0.02)
-    assert sharpness(log_p, torch.tensor([1])) == pytest.approx(1, abs=0.05)
+    log_p = torch.tensor([[0.9, 0.1]] * 2).log()
+    assert sharpness(log_p, torch.tensor([0, 0]), even(2)) == pytest.approx(1, abs=0.02)
+    assert sharpness(log_p, torch.tensor([1, 1]), even(2)) == pytest.approx(1, abs=0.05)
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0])
@@ -261,15 +323,13 @@ def test_sharpness_is_right_where_labels_are_many(factor):
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     y = torch.from_numpy((p.cumsum(axis=1) > rng.random((len(p), 1))).argmax(axis=1))
     log_p = torch.from_numpy(factor * logits).float().log_softmax(dim=1)
-    assert sharpness(log_p, y) == pytest.approx(1 / factor, rel=0.05)
-    even = torch.full((len(y),), 1 / len(y))
-    assert sharpness(log_p, y, even) == pytest.approx(sharpness(log_p, y), abs=1e-4)
+    assert sharpness(log_p, y, even(len(y))) == pytest.approx(1 / factor, rel=0.05)
 
 
 def test_sharpness_weighs_labels():
     log_p, y = torch.tensor([[0.8, 0.2]]).log().expand(4000, -1), torch.arange(4000) % 2
     right = (y == 0).double()
-    assert sharpness(log_p, y, right / right.sum()) > 1.5 > 0.5 > sharpness(log_p, y)
+    assert sharpness(log_p, y, right / right.sum()) > 1.5 > 0.5 > sharpness(log_p, y, even(4000))
 
 
 def test_a_saved_classifier_has_its_initialiser_and_its_sharpness(tmp_path):

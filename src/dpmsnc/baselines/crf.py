@@ -36,9 +36,11 @@ from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
 from dpmsnc.baselines.pta import PTA
 from dpmsnc.baselines.uniform import Uniform
 from dpmsnc.config import LIMITS, ScalingName, check_number
+from dpmsnc.diffusion.known import Known
 from dpmsnc.errors import InputError, ModelFileError
 from dpmsnc.estimators.base import KINDS, METHODS, Method, Which, seeded
 from dpmsnc.graph import Graph
+from dpmsnc.pairwise.denoiser import Beliefs, PairwiseDenoiser
 from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.gibbs import Gibbs
 from dpmsnc.pairwise.learning import Folds, asking_iterations, learn, refine, with_coupling
@@ -173,9 +175,8 @@ class CRF(Baseline):
     @torch.no_grad()
     def _beliefs(self, graph: Graph, theta: Tensor, known: Tensor) -> Tensor:
         """Logits (nodes, batch, classes) given unaries and one-hot labels of that shape."""
-        edges = edges_of(graph)
-        propagation = Propagation(self._potentials, edges, self.mean_log_)
-        return propagation.beliefs(theta, known, asking_iterations(edges, theta.shape[-1]))
+        iterations = asking_iterations(edges_of(graph), theta.shape[-1])
+        return self._propagation(graph).beliefs(theta, known, iterations)
 
     def _unary(self, graph: Graph, y: NDArray[np.int64]) -> Tensor:
         """theta (nodes, 1, classes) given known labels."""
@@ -208,7 +209,14 @@ class CRF(Baseline):
         """Draws joint labellings of the fitted graph for a model that is to learn from them; only right after `fit`."""
         sampler = Gibbs(self._potentials, edges_of(self.graph_), self.mean_log_)
         unary = self._potentials.unary(self._fold_answers)
-        return ChainSampler(unary, partial(self._beliefs, self.graph_), sampler, y_train, self._labels.fold)
+        return ChainSampler(unary, self._propagation(self.graph_), sampler, y_train, self._labels.fold)
+
+    def denoiser(self, graph: Graph, *labels: NDArray[np.int64]) -> PairwiseDenoiser:
+        """The denoiser of the pairwise model on a graph, an entry of the batch for each of some known labels."""
+        return PairwiseDenoiser(self._propagation(graph), torch.cat([self._unary(graph, y) for y in labels], dim=1))
+
+    def _propagation(self, graph: Graph) -> Propagation:
+        return Propagation(self._potentials, edges_of(graph), self.mean_log_)
 
     def _fitted_network(self) -> Potentials:
         return Potentials(self.target_.channels, self.coupling_, num_bases=len(self.bases_))
@@ -233,44 +241,51 @@ class CRF(Baseline):
 
 
 class ChainSampler:
-    """Joint labellings, one for each fold of the training labels at a time.
+    """Joint labellings, one for each fold of the training labels at a time, and the denoiser on them.
 
     Each is drawn given all training labels, from answers of base models that did not see its fold. What is given to a
-    model that learns from it, and to the beliefs that it is to correct, are the labels of the other folds; in every
+    model that learns from it, and to the denoiser that it is to correct, are the labels of the other folds; in every
     other call also some of its own labels, up to half of them.
     """
 
     def __init__(
-        self,
-        unary: Tensor,
-        beliefs: Callable[[Tensor, Tensor], Tensor],
-        sampler: Gibbs,
-        y_train: NDArray[np.int64],
-        fold: NDArray[np.int64],
+        self, unary: Tensor, propagation: Propagation, sampler: Gibbs, y_train: NDArray[np.int64], fold: NDArray[Any]
     ) -> None:
-        self.unary, self.beliefs, self.sampler = unary, beliefs, sampler
-        self.truth, of_node = torch.from_numpy(y_train).unsqueeze(1), torch.from_numpy(fold).unsqueeze(1)
-        self.labelled = of_node >= 0
-        self.hidden = of_node == torch.arange(unary.shape[1])
+        """`unary` (nodes, folds, classes) is theta from base models without the fold."""
+        self.denoiser, self.sampler, self.num_folds = PairwiseDenoiser(propagation, unary), sampler, unary.shape[1]
+        self.truth = torch.from_numpy(y_train).to(unary.device).unsqueeze(1).expand(-1, self.num_folds)
+        of_node = torch.from_numpy(fold).to(unary.device).unsqueeze(1)
+        self.labelled = (of_node >= 0).expand(-1, self.num_folds)
+        self.hidden = of_node == torch.arange(self.num_folds, device=unary.device)
         self.given = self.labelled & ~self.hidden
-        self.known = self.field(self.truth.expand_as(self.given), self.given)
-        self.given_beliefs = beliefs(unary, self.known)
-        self.all_known = self.field(self.truth.expand_as(self.given), self.labelled)
-        self.all_beliefs = beliefs(unary, self.all_known)
+        self.messages = self.denoiser.first_messages(self.known(self.truth, self.given))
+        everything = self.known(self.truth, self.labelled)
+        self.beliefs, self.all_known = self.denoiser.given(everything)(torch.zeros_like(unary)), everything.y
 
-    def field(self, y: Tensor, mask: Tensor) -> Tensor:
-        """One-hot labels (nodes, folds, classes) where the mask says so, zero elsewhere."""
-        return torch.nn.functional.one_hot(y.clamp_min(0), self.unary.shape[-1]).float() * mask.unsqueeze(-1)
+    def known(self, y: Tensor, mask: Tensor) -> Known:
+        """Labels (nodes, folds) where the mask says so."""
+        channels = self.denoiser.theta.shape[-1]
+        field = torch.nn.functional.one_hot(y.clamp_min(0), channels).float() * mask.unsqueeze(-1)
+        return Known(mask, field)
 
     @torch.no_grad()
-    def draw(self, generator: torch.Generator, shows_own: bool) -> Chains:
-        y = self.sampler.sample(self.unary, self.all_beliefs, self.all_known, SWEEPS, generator)
-        shown, beliefs = self.given, self.given_beliefs
+    def draw(self, generator: torch.Generator, shows_own: bool, labels: Tensor | None = None) -> Chains:
+        if labels is None:
+            y = self.sampler.sample(self.denoiser.theta, self.beliefs, self.all_known, SWEEPS, generator)
+        else:
+            y = torch.where(self.labelled, self.truth, labels.T)
+        shown = self.given
         if shows_own:
-            share = MOST_SHOWN * torch.rand(y.shape[1], generator=generator)
-            shown = shown | ((torch.rand(y.shape, generator=generator) < share) & ~self.hidden)
-            beliefs = self.beliefs(self.unary, self.field(y, shown))
-        return Chains(y.T, shown.T, beliefs.log_softmax(dim=-1).transpose(0, 1))
+            share = MOST_SHOWN * torch.rand(self.num_folds, generator=generator)
+            chosen = (torch.rand(y.shape, generator=generator) < share).to(y.device)
+            shown = shown | (chosen & ~self.hidden)
+        return Chains(y.T, shown.T, torch.arange(self.num_folds, device=y.device))
+
+    def logits(self, chains: Chains, evidence: Tensor) -> Tensor:
+        """Messages begin as those of the labels of other folds."""
+        fold, known = chains.fold, self.known(chains.labels.T, chains.shown.T)
+        propagation, theta = self.denoiser.propagation, self.denoiser.theta[:, fold]
+        return Beliefs(propagation, theta, known, self.messages[:, fold])(evidence)
 
 
 @dataclass

@@ -8,7 +8,9 @@ again, which carries labels across many hops.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -24,6 +26,19 @@ from dpmsnc.nn.receptive_field import HiddenRecorder
 from dpmsnc.targets import Target
 
 MAX_ROUNDS = 100
+Beliefs = Callable[[Tensor], Tensor]
+"""Logits (rows, batch, channels) of the labels behind y_t, from log p(y_t | y) of that shape."""
+
+
+class InitialDenoiser(Protocol):
+    """What a network corrects: a denoiser that was not learned by diffusion."""
+
+    @property
+    def most_samples(self) -> int:
+        """Samples that can be drawn at a time."""
+
+    def given(self, known: Known) -> Beliefs:
+        """The denoiser of one reverse process with these labels; it is asked from T downwards."""
 
 
 class Posterior:
@@ -36,12 +51,11 @@ class Posterior:
         graph: GraphTensors,
         known: Known,
         sampling: Sampling,
-        offset: Tensor | None = None,
+        initial: InitialDenoiser | None = None,
     ) -> None:
-        """`offset` are log-probabilities (rows, channels) given the known labels, which the denoiser corrects."""
-        self.denoiser, self.objective = denoiser, objective
-        context = denoiser.precompute(graph, objective.schedule.num_steps)
-        self.context = replace(context, offset=None if offset is None else offset.unsqueeze(1))
+        """`initial` is the denoiser that the network corrects, if it does."""
+        self.denoiser, self.objective, self.initial = denoiser, objective, initial
+        self.context = denoiser.precompute(graph, objective.schedule.num_steps)
         self.known, self.sampling, self.target = known, sampling, objective.target
 
     def sample(
@@ -67,10 +81,10 @@ class Posterior:
         so those of the first half of the times count; where rounds adopt labels, those of the last round.
         """
         T = self.objective.schedule.num_steps
-        if self.denoiser.corrects:
-            shown = self.known if self.denoiser.shows_known else None
+        if self.initial is not None:
+            nothing, shown = torch.zeros_like(self.known.y), self.known if self.denoiser.shows_known else None
             with torch.no_grad():
-                return self.estimate(torch.zeros_like(self.known.y), T, shown).y0.squeeze(1)
+                return self.estimate(nothing, T, shown, beliefs=self.beliefs(self.known)).y0.squeeze(1)
         estimates: list[Tensor] = []
 
         def record(t: int, y_t: Tensor, estimate: Estimate) -> None:
@@ -86,6 +100,9 @@ class Posterior:
         self, num_samples: int, temperature: float, generator: torch.Generator, callback: Callback | None = None
     ) -> Tensor:
         """Final y (rows, num_samples, channels) of the model's own making, known rows included."""
+        if self.initial is not None and num_samples > (most := self.initial.most_samples):
+            counts = [min(most, num_samples - first) for first in range(0, num_samples, most)]
+            return torch.cat([self.draw(count, temperature, generator, callback) for count in counts], dim=1)
         noise, known = Noise(temperature, generator), self.known
         share = 0.0 if self.sampling.progressive == "auto" else self.sampling.progressive
         if share == 0:
@@ -121,10 +138,11 @@ class Posterior:
     def run(self, known: Known, num_samples: int, noise: Noise, callback: Callback | None) -> Tensor:
         """One reverse process, and its last y."""
         shown = known if self.denoiser.shows_known else None
-        label_gradient = self.label_gradient(known)
+        label_gradient, beliefs = self.label_gradient(known), self.beliefs(known)
 
         def denoise(y_t: Tensor, t: int) -> Estimate:
-            return self.estimate(y_t, t, shown, None if label_gradient is None else label_gradient.recorder())
+            recorder = None if label_gradient is None else label_gradient.recorder()
+            return self.estimate(y_t, t, shown, recorder, beliefs)
 
         step, like = self.step(known, label_gradient), self.context.encoded
         shape = (known.y.shape[0], num_samples, known.y.shape[-1])
@@ -134,18 +152,27 @@ class Posterior:
             y = reverse(denoise, step, shape, noise, like, self.steps, callback)
         return y.clone()
 
+    def beliefs(self, known: Known) -> Beliefs | None:
+        """What the initial denoiser says given known labels, time after time."""
+        return None if self.initial is None else self.initial.given(known)
+
     def estimate(
-        self, y_t: Tensor, t: Tensor | int, shown: Known | None, recorder: HiddenRecorder | None = None
+        self,
+        y_t: Tensor,
+        t: Tensor | int,
+        shown: Known | None,
+        recorder: HiddenRecorder | None = None,
+        beliefs: Beliefs | None = None,
     ) -> Estimate:
         context = self.context
-        if context.offset is not None:
-            context = replace(context, offset=context.offset + self.objective.evidence(y_t, t))
+        if beliefs is not None:
+            context = replace(context, offset=beliefs(self.objective.evidence(y_t, t)))
         output = self.denoiser(self.objective.scale_input(y_t, t), t, context, shown, recorder=recorder)
         return self.objective.estimate(output, y_t, t)
 
     def eps(self, y_t: Tensor, t: Tensor) -> Tensor:
         """The noise in y_t, with no label shown: what the bound on p_theta(y | G) asks for."""
-        return self.estimate(y_t, t, None).eps
+        return self.estimate(y_t, t, None, beliefs=self.beliefs(self.known)).eps
 
     def step(self, known: Known, label_gradient: LabelGradient | None) -> Step:
         schedule = self.objective.schedule

@@ -39,12 +39,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from dpmsnc.baselines.crf import CRF
+    from dpmsnc.diffusion.known import Known
     from dpmsnc.diffusion.objective import Objective
     from dpmsnc.diffusion.posterior import Posterior
     from dpmsnc.diffusion.sampler import Callback
     from dpmsnc.estimators.report import FitReport
     from dpmsnc.graph.features import Features
     from dpmsnc.nn.denoiser import Denoiser
+    from dpmsnc.training.corrected import Exam
     from dpmsnc.training.trainer import History, Source, Trainer
 
 
@@ -162,8 +164,9 @@ class DiffusionEstimator(Estimator):
                     optimiser,
                     objective,
                     self._tensors(graph),
-                    sampler=self.initialiser_.chains(y_train),
-                    offset=self._log(q),
+                    initialiser=self.initialiser_.chains(y_train),
+                    denoiser=self.initialiser_.denoiser(graph, y_train),
+                    exam=self._exam(graph, y_train, y_validation),
                     initial=self._tensor(self.target_.mean_field(q)),
                     **parts,
                 )
@@ -191,11 +194,22 @@ class DiffusionEstimator(Estimator):
         initialiser._learn(graph, y_train, y_validation)
         return initialiser
 
-    def _log(self, p: NDArray[Any]) -> Tensor:
-        """Logarithms of probabilities, none of which is ruled out."""
-        from dpmsnc.baselines.crf import log_probabilities
+    def _exam(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any]) -> Exam:
+        """How validation labels are asked for: the initialiser is asked once, since it does not change."""
+        import torch
 
-        return log_probabilities(p).to(self._device())
+        from dpmsnc.baselines.folds import assign_folds
+        from dpmsnc.training.corrected import Exam
+
+        half = assign_folds(y_validation, self.seed, num_folds=2)
+        given = (np.where(half == k, y_validation, y_train) for k in (None, 0, 1))
+        denoiser = self.initialiser_.denoiser(graph, *given)
+
+        def initial(known: Known) -> Tensor:
+            return denoiser.given(known)(torch.zeros_like(denoiser.theta))
+
+        train, y = self.target_.known(y_train), np.where(half >= 0, y_validation, y_train)
+        return Exam.of(self._tensor(y), self._tensor(train), self._tensor(half), initial, self.target_)
 
     def _fit_features(self, graph: Graph) -> Features:
         from dpmsnc.graph.features import Features
@@ -252,8 +266,8 @@ class DiffusionEstimator(Estimator):
 
         known = Known.of(self.target_.field(self._tensor(asked.y)), self._tensor(asked.known))
         sampling = replace(self.sampling, progressive=self.progressive_)
-        offset = self._log(self.initialiser_._marginals(asked, asked.y)) if self.corrects_initialiser else None
-        return Posterior(self.denoiser_, self._objective(), self._tensors(asked), known, sampling, offset)
+        initial = self.initialiser_.denoiser(asked, asked.y) if self.corrects_initialiser else None
+        return Posterior(self.denoiser_, self._objective(), self._tensors(asked), known, sampling, initial)
 
     def _draw(
         self,

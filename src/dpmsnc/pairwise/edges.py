@@ -41,11 +41,17 @@ class Edges:
         shape = (self.num_nodes, count)
         arrives = sp.csr_array((ones, (self.end, np.arange(count))), shape=shape)
         leaves = sp.csr_array((ones, (np.arange(count), self.start)), shape=shape[::-1])
+        self.leaves = torch.from_numpy(self.start).to(self.device)
         self.collect = Operator(arrives, self.device, torch.float32)
-        self.send = Operator(leaves, self.device, torch.float32)
+        self.copies = Operator(leaves, self.device, torch.float32)
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def send(self, values: Tensor) -> Tensor:
+        """What a node has (nodes, ...), copied to all edges that leave it (edges, ...)."""
+        # a copy is faster than the product, but its gradient is slower
+        return self.copies(values) if torch.is_grad_enabled() else values.index_select(0, self.leaves)
 
     def iterations(self, num_classes: int, least: int, most: int, work: float) -> int:
         """Of belief propagation that so many entries of messages allow. Graphs with many edges have short ways."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dpmsnc.nn.products import softmax
 from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.potentials import SURE, Potentials
 
@@ -32,6 +31,7 @@ class Propagation:
     def __init__(self, potentials: Potentials, edges: Edges, mean_log: float) -> None:
         self.edges, self.potentials = edges, potentials
         self.scales = edges.scales(potentials.gamma, mean_log)
+        self.couples = len(edges) > 0 and potentials.coupling != "none"
         if potentials.has_rest:
             H = potentials.H
             self.compatibilities = (self.scales.view(-1, 1, 1) * (H - H.max().detach())).exp()
@@ -48,25 +48,44 @@ class Propagation:
             known: One-hot labels of that shape, zero where a label is unknown.
             iterations: At most so many.
         """
-        if not len(self.edges) or self.potentials.coupling == "none":
+        if not self.couples:
             return theta
         evidence = theta if known is None else clamped(theta, known)
-        messages = theta.new_zeros(len(self.edges), *theta.shape[1:])
+        damping = LEARNING_DAMPING if torch.is_grad_enabled() else DAMPING
+        return theta + self.edges.collect(self.propagate(evidence, self.silence(theta), iterations, damping))
+
+    def silence(self, theta: Tensor) -> Tensor:
+        """Log-messages (edges, batch, classes) that say nothing."""
+        return theta.new_zeros(len(self.edges), *theta.shape[1:])
+
+    def propagate(
+        self,
+        evidence: Tensor,
+        messages: Tensor,
+        iterations: int,
+        damping: float = DAMPING,
+        tolerance: float = TOLERANCE,
+    ) -> Tensor:
+        """Log-messages after at most so many iterations, from those that there are; fewer where nothing changes."""
         learning = torch.is_grad_enabled()
-        for iteration in range(iterations):
-            arrived = self.edges.collect(messages)
-            new = self.passed_on(evidence + arrived, messages)
-            changed = learning or iteration % 5 or bool((new - messages).abs().max() > TOLERANCE)
-            messages = torch.lerp(new, messages, LEARNING_DAMPING if learning else DAMPING)
-            if not changed:
+        for iteration in range(iterations if self.couples else 0):
+            new = self.passed_on(evidence + self.edges.collect(messages), messages)
+            settled = not learning and iteration % 5 == 0 and bool((new - messages).abs().max() <= tolerance)
+            messages = torch.lerp(new, messages, damping)
+            if settled:
                 break
-        return theta + self.edges.collect(messages)
+        return messages
 
     def passed_on(self, total: Tensor, messages: Tensor) -> Tensor:
-        """Messages from the sum of all that a node has."""
-        q = softmax(self.edges.send(total) - messages[self.edges.reverse])
+        """Messages from the sum of all that a node has.
+
+        The exponentials are those of nodes and of old messages: nothing is subtracted edge by edge first.
+        """
+        p = (total - total.amax(dim=-1, keepdim=True)).exp()
+        q = self.edges.send(p) * (-messages).exp().index_select(0, self.edges.reverse)
+        q = q / q.sum(dim=-1, keepdim=True)
         if not self.potentials.has_rest:
-            return torch.log1p((self.agreement * q).clamp_min(-1 + 1e-6))
+            return (1 + self.agreement * q).clamp_min(1e-6).log()
         parts = [part @ matrix for part, matrix in zip(q.split(self.edges.sizes), self.compatibilities)]
         return torch.cat(parts).clamp_min(1e-12).log()
 

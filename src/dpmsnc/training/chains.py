@@ -1,4 +1,4 @@
-"""Joint labellings that an initialiser draws, each with the labels it was given and what it made of them."""
+"""Joint labellings to learn from, each with the labels it gives and the fold of training labels that it hides."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Chains:
-    """Labellings of all rows, each from a model that did not see the training labels it hides.
+    """Labellings of all rows, each to be found by a model that has not seen the training labels it hides.
 
-    A chain is given all training labels but those of one fold, and possibly some of its own labels besides.
+    A chain gives all training labels but those of one fold, and possibly some of its own labels besides.
     """
 
     labels: Tensor
     """Class indices (chains, rows); the true ones on all training rows."""
     shown: Tensor
     """Rows whose labels are given (chains, rows)."""
-    offset: Tensor
-    """Log-probabilities (chains, rows, channels) of the initialiser, given these labels."""
+    fold: Tensor
+    """The fold that is hidden (chains,)."""
 
     def draw(self, count: int, generator: torch.Generator) -> Chains:
         """So many of them, each uniformly."""

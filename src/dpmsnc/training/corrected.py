@@ -1,23 +1,31 @@
-r"""Algorithm 1 with a network that corrects its initialiser,
+r"""Algorithm 1 with a network that corrects the denoiser of its initialiser,
 
-    logits_theta(y_t, t, G, known) = log q(y | G, known) + log p(y_t | y) + correction_theta(y_t, t, G, known),
+    logits_theta(y_t, t, G, known) = log q(y | y_t, G, known) + correction_theta(y_t, t, G, known),
 
-where the correction is zero at first: the network begins as the exact denoiser of independent labels with marginals q,
-and learns how labels depend on each other. q is asked again for whatever labels are known. (In training the pairwise
-model is; base models have seen all training labels but those of the fold that is asked for.)
+where the correction is zero at first: the network begins as the denoiser of a pairwise model (`dpmsnc.pairwise`), and
+learns what that does not know. q is asked again for whatever labels are known. (In training the pairwise model is; base
+models have seen all training labels but those of the fold that is asked for.)
 
-*E-step*: the buffer holds joint labellings of the initialiser's pairwise model, new ones every few steps. For each of
-them one fold of the training labels was hidden from every part of the initialiser, so that nothing in it gives these
-labels away; the other folds are known, and in half of the labellings some of its own labels, too. *M-step*: true labels
-on the hidden fold, those of the labelling elsewhere, and every row that is not known counts the same.
+*E-step*: the buffer holds joint labellings, new ones every few steps. They are drawn from the pairwise model, and from
+the network itself as long as it finds validation labels better than the pairwise model does. For each of them one fold
+of the training labels was hidden from every part of the initialiser, so that nothing in it gives these labels away; the
+other folds are known, and in half of the labellings some of its own labels, too. *M-step*: true labels on the hidden
+fold, those of the labelling elsewhere, and every row that is not known counts the same.
 
-The weights are chosen by the calibrated likelihood of validation labels, the latest of those that are nearly the best.
-The initialiser itself, at step 0, is one of the choices.
+The weights are chosen by the calibrated joint likelihood of validation labels,
+
+    log p(y_V | y_L) = log p(y_A | y_L) + log p(y_B | y_L, y_A),
+
+averaged over both halves A and B of V in either order, and within a half node by node: a model is chosen by what it
+makes of known labels as well as by what it says without them. The initialiser itself, at step 0, is one of the choices,
+and is left only where later weights are better by more than the standard error of the difference.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,6 +33,9 @@ import torch
 from torch import Tensor
 
 from dpmsnc.diffusion.known import Known
+from dpmsnc.diffusion.posterior import InitialDenoiser
+from dpmsnc.files import group
+from dpmsnc.targets import Target
 from dpmsnc.training.chains import Chains
 from dpmsnc.training.gradient import Draw
 from dpmsnc.training.partial import PartlyLabelled
@@ -34,37 +45,67 @@ REFRESH_EVERY = 10
 """Steps between two E-steps: the labellings are cheap, and a network learns the few that it sees often by heart."""
 PRIOR_WIDTH = 0.1
 """Standard deviation of the prior of the logarithm of the sharpness: few validation labels say little about it."""
-TOLERANCE = 0.015
-"""Loss of score, a probability, at which later weights are still kept: they know more of the joint, which the score
-does not show. The initialiser is kept only where it is better by more."""
 
 
-class Sampler(Protocol):
-    """Where joint labellings come from."""
+class Initialiser(Protocol):
+    """Where joint labellings come from, and what a network corrects on them."""
 
-    def draw(self, generator: torch.Generator, shows_own: bool) -> Chains:
-        """Some labellings; `shows_own` gives some of their own labels, too."""
+    num_folds: int
+
+    def draw(self, generator: torch.Generator, shows_own: bool, labels: Tensor | None = None) -> Chains:
+        """A labelling for every fold; `shows_own` gives some of their own labels, too.
+
+        `labels` (folds, rows) are taken in place of labellings of the initialiser's own.
+        """
+
+    def logits(self, chains: Chains, evidence: Tensor) -> Tensor:
+        """The initial denoiser (rows, chains, channels) given what each chain shows and log p(y_t | y)."""
+
+
+@dataclass(frozen=True)
+class Exam:
+    """Validation labels as they are asked for: all given the training labels, and each half given the other, too."""
+
+    known: Known
+    """What is given (rows, 3): training labels, and beside them nothing, the first half or the second."""
+    logits: Tensor
+    """Of the initialiser (rows, 3, channels)."""
+    row: Tensor
+    entry: Tensor
+    """Rows and entries that are asked for (asked,)."""
+
+    @classmethod
+    def of(cls, y: Tensor, train: Tensor, half: Tensor, initial: Callable[[Known], Tensor], target: Target) -> Exam:
+        """`half` is 0 or 1 on validation rows and -1 elsewhere; `initial` asks the initialiser."""
+        given = torch.stack([train, train | (half == 0), train | (half == 1)], dim=1)
+        asked = torch.stack([half >= 0, half == 1, half == 0], dim=1)
+        known = Known(given, target.field(y).unsqueeze(1) * given.unsqueeze(-1))
+        return cls(known, initial(known), *asked.nonzero(as_tuple=True))
 
 
 class Corrected(PartlyLabelled):
     """The source of Algorithm 1 on chains of an initialiser."""
 
     begins_fitted = True
-    tolerance = TOLERANCE
 
-    def __init__(self, *arguments: Any, sampler: Sampler, offset: Tensor, **options: Any) -> None:
-        """`offset` are log-probabilities (rows, channels) given all training labels."""
+    def __init__(
+        self, *arguments: Any, initialiser: Initialiser, denoiser: InitialDenoiser, exam: Exam, **options: Any
+    ) -> None:
+        """`denoiser` is the initial one given all training labels."""
         super().__init__(*arguments, **options)
-        self.sampler, self.offset = sampler, offset
+        self.initialiser, self.initial_denoiser, self.exam = initialiser, denoiser, exam
         self.chains: Chains | None = None
-        self.sharpness = self.best_sharpness = 1.0
+        self.first: Tensor | None = None
+        """What the initialiser scored, label by label."""
+        self.leads, self.sharpness, self.best_sharpness = False, 1.0, 1.0
 
     def refresh(self, step: int) -> None:
         """E-step: new labellings take the place of the oldest ones."""
         if step % REFRESH_EVERY:
             return
-        own = step // REFRESH_EVERY % 2 == 1
-        drawn = self.sampler.draw(self.generator, shows_own=own).to(self.labels.device)
+        count, shows_own = self.initialiser.num_folds, step // REFRESH_EVERY % 2 == 1
+        labels = self.sample(self.known, 0.0, count, temperature=1.0).T if self.leads else None
+        drawn = self.initialiser.draw(self.generator, shows_own, labels).to(self.labels.device)
         self.chains = drawn if self.chains is None else self.chains.followed_by(drawn, self.options.buffer_size)
 
     def draw(self) -> Draw:
@@ -72,25 +113,44 @@ class Corrected(PartlyLabelled):
         draws = self.options.time_draws
         assert self.chains is not None
         drawn = self.chains.draw(draws, self.generator)
-        y_0 = self.target.field(drawn.labels[:, rows].T).to(self.initial)
+        y_0 = self.target.field(drawn.labels.T).to(self.initial)
         t = self.objective.draw_times(draws, self.generator, self.options.time_power).to(y_0.device)
         eps = torch.randn(y_0.shape, generator=self.generator).to(y_0)
-        mask = drawn.shown[:, rows].T
+        evidence = self.objective.evidence(self.objective.corrupt(y_0, t, eps), t)
+        offset = self.initialiser.logits(drawn, evidence)[rows]
+        y_0, eps, mask = y_0[rows], eps[rows], drawn.shown[:, rows].T
         shown = Known(mask, y_0 * mask.unsqueeze(-1)) if self.shows_known else None
         weights = ~mask / (~mask).sum().clamp_min(1)
-        offset = drawn.offset[:, rows].transpose(0, 1).to(self.initial)
         return Draw(graph, y_0, t, eps, weights, shown, self.keep(rows), offset)
 
     def score(self) -> float:
-        """Geometric mean of the calibrated probabilities of validation labels, given the training labels."""
+        """Geometric mean of the calibrated probabilities of validation labels, as they are asked for."""
         if not bool(self.validation.any()):
             return math.nan
-        marginals = self.posterior(self.known, 0.0).marginals(1, 0.0, self.generator)
-        log_p, y = marginals[self.validation].clamp_min(1e-9).log(), self.labels[self.validation]
-        self.sharpness = sharpness(log_p, y, self.class_weight)
+        log_p, y = self.exam_answers(), self.labels[self.exam.row]
+        weight = torch.full((len(y),), 1.0) if self.class_weight is None else self.row_weight[self.exam.row]
+        weight = (weight / weight.sum()).to(log_p)
+        self.sharpness = sharpness(log_p, y, weight)
         picked = (self.sharpness * log_p).log_softmax(dim=-1).gather(1, y.unsqueeze(1)).squeeze(1)
-        weight = self.class_weight
-        return math.exp((picked.mean() if weight is None else picked @ weight).item())
+        begins = self.first is None
+        self.first = picked if self.first is None else self.first
+        self.leads = ahead(picked - self.first, weight)
+        self.may_be_kept = self.leads or begins
+        return math.exp((picked @ weight).item())
+
+    def exam_answers(self) -> Tensor:
+        """Log-probabilities (asked, channels) at T, where y_t says nothing."""
+        exam, averaged, T = self.exam, self.optimiser.averaged, self.objective.schedule.num_steps
+        context = replace(averaged.precompute(self.graph, T), offset=exam.logits)
+        with torch.no_grad():
+            output = averaged(torch.zeros_like(exam.logits), T, context, exam.known if self.shows_known else None)
+        return output[exam.row, exam.entry].log_softmax(dim=-1)
+
+    @property
+    def row_weight(self) -> Tensor:
+        """The weight of every validation row among all rows."""
+        assert self.class_weight is not None
+        return torch.zeros(len(self.labels)).to(self.class_weight).masked_scatter(self.validation, self.class_weight)
 
     def keep_best(self) -> None:
         super().keep_best()
@@ -102,28 +162,33 @@ class Corrected(PartlyLabelled):
         return Outcome(labels.cpu(), initial, self.rounds.best_share, self.best_sharpness)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        chains = {} if self.chains is None else vars(self.chains)
-        return dict(chains), {
-            "sharpness": self.sharpness,
-            "best_sharpness": self.best_sharpness,
-            "parts_left": self.parts_left,
-        }
+        chains = {} if self.chains is None else {f"chains/{name}": part for name, part in vars(self.chains).items()}
+        names = ("leads", "may_be_kept", "sharpness", "best_sharpness", "parts_left")
+        return chains | ({} if self.first is None else {"first": self.first}), {n: getattr(self, n) for n in names}
 
     def load_state(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
-        self.chains = Chains(**tensors).to(self.labels.device) if tensors else None
-        self.sharpness, self.best_sharpness = values["sharpness"], values["best_sharpness"]
-        self.parts_left = values["parts_left"]
+        chains, self.first = group(tensors, "chains/"), tensors.get("first")
+        self.chains = Chains(**chains).to(self.labels.device) if chains else None
+        for name, value in values.items():
+            setattr(self, name, value)
 
 
-def sharpness(log_p: Tensor, y: Tensor, weight: Tensor | None = None) -> float:
+def ahead(difference: Tensor, weight: Tensor) -> bool:
+    """Whether labels are more likely than before by more than the standard error, label by label."""
+    mean = difference @ weight
+    # labels are asked for twice, and either answer is as good as half a label
+    error = (2 * (difference - mean).square() @ weight.square()).sqrt()
+    return bool(mean > error)
+
+
+def sharpness(log_p: Tensor, y: Tensor, weight: Tensor) -> float:
     """The inverse temperature under which labels are most likely, drawn to 1 where there are few of them."""
     from scipy.optimize import minimize_scalar
 
-    count = len(y)
-    each = torch.full((count,), 1.0 / count) if weight is None else weight.cpu()
+    log_p, y, weight = log_p.double().cpu(), y.cpu(), weight.double().cpu()
 
     def loss(log_a: float) -> float:
-        picked = (math.exp(log_a) * log_p).log_softmax(dim=-1).gather(1, y.unsqueeze(1)).squeeze(1).cpu()
-        return -float(picked.double() @ each.double()) + (log_a / PRIOR_WIDTH) ** 2 / 2 / count
+        picked = (math.exp(log_a) * log_p).log_softmax(dim=-1).gather(1, y.unsqueeze(1)).squeeze(1)
+        return -float(picked @ weight) + (log_a / PRIOR_WIDTH) ** 2 / len(y)
 
     return float(np.exp(minimize_scalar(loss, bounds=(-2.0, 2.0), method="bounded").x))

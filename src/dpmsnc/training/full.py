@@ -71,7 +71,7 @@ class FullyLabelled:
     """The source of training on one union of graphs after the other, in an order shuffled anew each time round."""
 
     begins_fitted = False
-    tolerance = 0.0
+    may_be_kept = True
 
     def __init__(
         self,

@@ -36,7 +36,7 @@ class Draw:
     keep: Tensor | None = None
     """Zero where a row goes without features (rows, draws, 1)."""
     offset: Tensor | None = None
-    """Log-probabilities (rows, draws, channels) that the network corrects."""
+    """Logits (rows, draws, channels) that the network corrects."""
 
 
 def accumulate(denoiser: Denoiser, objective: Objective, draw: Draw, generator: torch.Generator) -> float:
@@ -44,10 +44,8 @@ def accumulate(denoiser: Denoiser, objective: Objective, draw: Draw, generator: 
     context = denoiser.encode(draw.graph)
     encoded = context.encoded.detach().requires_grad_()
     y_0, t, eps = draw.y_0, draw.t, draw.eps
-    noisy = objective.corrupt(y_0, t, eps)
-    y_t = objective.scale_input(noisy, t)
-    if draw.offset is not None:
-        context = replace(context, offset=draw.offset + objective.evidence(noisy, t))
+    y_t = objective.scale_input(objective.corrupt(y_0, t, eps), t)
+    context = replace(context, offset=draw.offset)
     total = 0.0
     for part in denoiser.chunks(*eps.shape[:2]):
         seen = encoded if draw.keep is None else encoded * draw.keep[:, part]

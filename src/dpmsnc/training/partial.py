@@ -25,7 +25,7 @@ from torch import Tensor
 from dpmsnc.config import Sampling, Training, estimates_shares
 from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.objective import Objective
-from dpmsnc.diffusion.posterior import Posterior
+from dpmsnc.diffusion.posterior import InitialDenoiser, Posterior
 from dpmsnc.metrics import METRICS
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.training.buffer import Buffer
@@ -48,8 +48,8 @@ class PartlyLabelled:
     """The source of Algorithm 1 on one graph, or on the disjoint union of several."""
 
     begins_fitted = False
-    tolerance = 0.0
-    offset: Tensor | None = None
+    may_be_kept = True
+    initial_denoiser: InitialDenoiser | None = None
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class PartlyLabelled:
     def posterior(self, known: Known, share: float) -> Posterior:
         """What the averaged weights say given known labels, in rounds that adopt that share of the rows."""
         sampling = replace(self.sampling, progressive=share)
-        return Posterior(self.optimiser.averaged, self.objective, self.graph, known, sampling, self.offset)
+        return Posterior(self.optimiser.averaged, self.objective, self.graph, known, sampling, self.initial_denoiser)
 
     def skill(self) -> float:
         """How much better than guessing the model finds training labels hidden from it: half are shown, half asked."""

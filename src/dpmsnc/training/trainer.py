@@ -5,9 +5,8 @@ labels are all known (`full`). The loop knows neither; it follows the gradient o
 
     sum over rows and draws of  weights * loss(network(y_t, t, shown labels), y_0),
 
-averages the weights, and keeps those with the best validation score. Of equals, or of scores that a source takes for
-equal, the later ones are kept, which have seen more. Training ends when the score stops improving or the steps are used
-up.
+averages the weights, and keeps those with the best validation score, of equals the later ones, which have seen more.
+Training ends when the score stops improving or the steps are used up.
 """
 
 from __future__ import annotations
@@ -51,8 +50,8 @@ class Source(Protocol):
 
     begins_fitted: bool
     """Whether the weights before the first step are worth to be scored."""
-    tolerance: float
-    """How much less the score of later weights may be for them to be kept."""
+    may_be_kept: bool
+    """Whether the weights that were scored last may be kept at all."""
 
     def refresh(self, step: int) -> None:
         """The E-step before that step, where one is due."""
@@ -139,8 +138,8 @@ class Trainer:
         score = self.source.score()
         if not score <= self.best_score:
             self.improved_step = self.step
-        if not score < self.best_score - self.source.tolerance:
-            self.best_score, self.best_step = max(score, self.best_score), self.step
+        if self.source.may_be_kept and not score < self.best_score:
+            self.best_score, self.best_step = score, self.step
             self.best = copy_of(self.optimiser.averaged)
             self.source.keep_best()
         self.history.step.append(self.step)

@@ -1,0 +1,81 @@
+r"""The denoiser of the pairwise model.
+
+Noise falls on every label by itself, so the labels behind y_t follow the same pairwise model with other unaries,
+
+    p(y | y_t, G, known) ~ prod_i exp(theta_i(y_i)) p(y_t,i | y_i) prod_{i-j} exp(s_ij H(y_i, y_j)),
+
+and E[y | y_t] are its beliefs: belief propagation with theta_i + log p(y_t,i | y_i). A reverse process with this
+denoiser draws joint labellings of the pairwise model, and at t = T, where y_t says nothing, its marginals are read off.
+
+The first messages are those of known labels alone, which are the same for all samples. From one time to the next y_t
+changes a little, so messages go on from the last ones.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dpmsnc.diffusion.known import Known
+from dpmsnc.pairwise.learning import asking_iterations
+from dpmsnc.pairwise.propagation import Propagation, clamped
+
+WARM_ITERATIONS = 5
+"""Of belief propagation that go on from messages of a y_t that differed little."""
+ENTRIES = 2**20
+"""Entries of messages that are worked on at a time, so that they stay in the processor's cache."""
+MOST_ENTRIES = 2**26
+"""Entries of messages that are kept at a time."""
+
+
+class PairwiseDenoiser:
+    """The pairwise model on a graph, ready to be asked with any known labels and any y_t."""
+
+    def __init__(self, propagation: Propagation, theta: Tensor) -> None:
+        """`theta` are unaries (nodes, 1 or batch, classes), given the labels that are known to the base models."""
+        self.propagation, self.theta = propagation, theta
+
+    @property
+    def most_samples(self) -> int:
+        """Samples that can be drawn at a time."""
+        return max(1, MOST_ENTRIES // max(1, len(self.propagation.edges) * self.theta.shape[-1]))
+
+    @torch.no_grad()
+    def first_messages(self, known: Known) -> Tensor:
+        """What known labels say alone (edges, 1 or batch, classes)."""
+        theta = self.theta.expand(-1, known.mask.shape[1], -1)
+        most = asking_iterations(self.propagation.edges, theta.shape[-1])
+        return self.propagation.propagate(certain(theta, known), self.propagation.silence(theta), most)
+
+    def given(self, known: Known) -> Beliefs:
+        """The beliefs of a reverse process with these labels."""
+        return Beliefs(self.propagation, self.theta, known, self.first_messages(known))
+
+
+class Beliefs:
+    """Logits of the labels behind y_t, from one time to the next of a reverse process."""
+
+    def __init__(self, propagation: Propagation, theta: Tensor, known: Known, messages: Tensor) -> None:
+        self.propagation, self.theta, self.known, self.messages = propagation, theta, known, messages
+
+    @torch.no_grad()
+    def __call__(self, evidence: Tensor) -> Tensor:
+        """The logits (nodes, batch, classes) for log p(y_t | y) of that shape."""
+        theta = self.theta + evidence
+        if not self.propagation.couples:
+            return theta
+        batch = theta.shape[1]
+        size = max(1, ENTRIES // max(1, len(self.propagation.edges) * theta.shape[-1]))
+        messages = self.messages.expand(-1, batch, -1)
+        parts = [slice(first, first + size) for first in range(0, batch, size)]
+        pieces = [self.go_on(theta[:, part], self.known.part(part), messages[:, part]) for part in parts]
+        self.messages = torch.cat(pieces, dim=1) if len(pieces) > 1 else pieces[0]
+        return theta + self.propagation.edges.collect(self.messages)
+
+    def go_on(self, theta: Tensor, known: Known, messages: Tensor) -> Tensor:
+        return self.propagation.propagate(certain(theta, known), messages.contiguous(), WARM_ITERATIONS)
+
+
+def certain(theta: Tensor, known: Known) -> Tensor:
+    """theta, or certainty where a label is known."""
+    return clamped(theta, (known.y * known.mask.unsqueeze(-1)).expand_as(theta))
