@@ -5,6 +5,7 @@ from __future__ import annotations
 from dpmsnc.errors import InputError
 from dpmsnc.evidence.experiments.ablations.depth import STEPS_VS_LAYERS, TIME_VS_ACCURACY
 from dpmsnc.evidence.experiments.ablations.ingredients import INGREDIENTS
+from dpmsnc.evidence.experiments.ablations.reveal import REVEAL
 from dpmsnc.evidence.experiments.ablations.shared_fit import ACCURACY_OVER_STEPS, NUMBER_OF_SAMPLES, PAIRS
 from dpmsnc.evidence.experiments.ablations.steps import FEW_STEPS
 from dpmsnc.evidence.experiments.ablations.temperature import TEMPERATURE
@@ -32,6 +33,7 @@ for experiment in (
     NUMBER_OF_SAMPLES,
     PAIRS,
     INGREDIENTS,
+    REVEAL,
     ROBUSTNESS,
 ):
     EXPERIMENTS.register(experiment.name)(experiment)
