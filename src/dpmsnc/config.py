@@ -136,7 +136,8 @@ class Training:
     """Weights of the loss over time: 1 as in the paper, or those of the exact bound."""
     evaluate_every: int = 100
     patience: int = 10
-    """Stop after so many evaluations without a better validation score."""
+    """Stop after so many evaluations without a better validation score; with start="initialiser" also after two fifths
+    of them without a lead over the initialiser."""
     class_shares: ClassShares = "auto"
     """In validation accuracy, classes count as they are among validation nodes, or by the shares that the initialiser
     gives them among unlabelled nodes ("estimated", where every class has a validation node); "auto" is the latter where

@@ -177,7 +177,7 @@ def test_the_base_is_chosen_that_suits_the_graph(monkeypatch):
     graph, truth = by_features()
     crf = CRF().fit(graph)
     assert len(crf.bases_) == 1 and isinstance(crf.bases_[0], GNN) and crf.bases_[0].backbone == "sage"
-    assert (crf.predict() == truth)[40:].mean() > 0.75 and crf.coupling_ == "none"  # edges say nothing
+    assert (crf.predict() == truth)[40:].mean() > 0.75 and abs(crf.network_.J.item()) < 0.3  # edges say nothing
     homophilous = clusters()
     monkeypatch.setattr("dpmsnc.baselines.crf._bases", lambda graph, seed: quick)
     crf = CRF().fit(homophilous.graph, validation=homophilous.validation)
@@ -212,7 +212,7 @@ def test_what_is_far_behind_is_not_fitted_again():
 def test_reach_is_a_matter_of_chance():
     rng = np.random.default_rng(0)
     best = rng.normal(size=100)
-    assert in_reach(best, best) and in_reach(best - 0.01, best) and not in_reach(best - 0.02, best)
+    assert in_reach(best, best) and in_reach(best - 0.09, best) and not in_reach(best - 0.11, best)
     noise = rng.normal(size=100)
     assert in_reach(best - noise - 0.1, best) and not in_reach(best - noise - 1, best)
 

@@ -277,6 +277,14 @@ def test_the_initialiser_is_left_only_for_what_is_better_by_more_than_chance(mon
     assert (running.best["head.0.weight"] == 0).all() != kept
 
 
+@pytest.mark.parametrize("leads, last", [(False, 4 * 5), (True, 40)])
+def test_training_ends_early_without_a_lead(monkeypatch, leads, last):
+    monkeypatch.setattr("dpmsnc.training.corrected.ahead", lambda difference, weight: leads)
+    running = trainer(steps=40, evaluate_every=5)
+    running.run()
+    assert running.step == running.history.step[-1] == last
+
+
 def test_ahead_is_a_lead_beyond_the_standard_error():
     rng = np.random.default_rng(0)
     noise = torch.from_numpy(rng.normal(size=2000)).repeat(2)  # every label is asked for twice

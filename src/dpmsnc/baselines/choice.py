@@ -22,6 +22,8 @@ CHANCE = 2.0
 """Standard errors of the difference beyond which a candidate is behind by more than chance."""
 FEW = 8
 """Labels below which nothing can be told of chance."""
+REACH = 0.1
+"""Nats a label behind the best one within which a candidate may add to a pool what the best one does not know."""
 CLOSE = 0.015
 """Nats a label within which candidates are equally good."""
 
@@ -96,4 +98,4 @@ def in_reach(values: NDArray[np.float64], best: NDArray[np.float64]) -> bool:
         return bool(np.isfinite(values).all())
     difference = best - values
     error = difference.std() / max(len(difference), 1) ** 0.5
-    return bool(difference.mean() <= max(CLOSE, CHANCE * error))
+    return bool(difference.mean() <= max(REACH, CHANCE * error))

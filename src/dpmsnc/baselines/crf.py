@@ -43,7 +43,7 @@ from dpmsnc.graph import Graph
 from dpmsnc.pairwise.denoiser import Beliefs, PairwiseDenoiser
 from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.gibbs import Gibbs
-from dpmsnc.pairwise.learning import Folds, asking_iterations, learn, refine, with_coupling
+from dpmsnc.pairwise.learning import Folds, asking_iterations, learn, log_prior, refine, with_coupling
 from dpmsnc.pairwise.potentials import LEAST, Coupling, Potentials
 from dpmsnc.pairwise.propagation import Propagation
 from dpmsnc.training.chains import Chains
@@ -54,9 +54,13 @@ SWEEPS = 20
 WORK = 2.0e6
 """Entries of messages times steps of learning; graphs with many edges take fewer steps."""
 LEAST_STEPS, MOST_STEPS = 8, 25
-STRONGER = (0.25, 0.5, 1.0)
-"""Couplings that are tried in place of a weaker one. Few labels do not tell a sure base model without couplings from a
-less sure one with them. Of equally good ones the strongest is taken, which listens most to labels that are revealed."""
+STRENGTHS, FACTORS = (-0.5, -0.25, 0.0, 0.25, 0.5, 1.0), (1.0, 2.0, 4.0)
+"""Couplings that are weighed against each other: these, and the learned one multiplied by these."""
+LISTENING = (0.5, 0.25)
+"""Couplings that are preferred to weaker ones of nearly the same likelihood: they cost nothing, and without them nobody
+listens to a label that is revealed later."""
+LEAST_COUPLING = 0.02
+"""Couplings below are none."""
 MOST_SHOWN = 0.5
 """Share of its own labels that a joint labelling gives at most."""
 MOST_BASES = 3
@@ -137,7 +141,7 @@ class CRF(Baseline):
             pools.append(compare({"uniform": Uniform}, graph, y_train, labels)[0])
         edges = edges_of(graph)
         trials = [trial for pool in pools for trial in self._trials(pool, edges, labels)]
-        best = max(trials, key=lambda trial: trial.score + CLOSE * (trial.potentials.coupling != "none"))
+        best = max(trials, key=lambda trial: trial.score)
         self.choices_ = describe(trials, scores, best)
         self.bases_ = [fitted(builders[base.name](), graph, y_train) for base in best.bases]
         self.network_, self.mean_log_ = best.potentials.requires_grad_(False), edges.mean_log
@@ -154,15 +158,21 @@ class CRF(Baseline):
         def trial(potentials: Potentials) -> Trial:
             return Trial(bases, potentials, trial_score(potentials, folds, edges, labels))
 
-        if self.coupling in ("auto", "none"):
-            yield trial(learn(folds, edges, "none", steps))
         if self.coupling == "none":
+            yield trial(learn(folds, edges, "none", steps))
             return
-        one = trial(learn(folds, edges, "one", steps))
+        one = learn(folds, edges, "one", steps)
         if self.coupling != "full":
-            yield strongest(one, lambda J: trial(with_coupling(one.potentials, J, folds, edges, steps // 3)))
+
+            def at(J: float, steps: int) -> Trial:
+                return trial(with_coupling(one, J, folds, edges, steps))
+
+            size = folds.size + len(labels.validation)
+            J = expected_coupling(one.J.item(), size, lambda J: at(J, steps // 5).score)
+            couples = abs(J) >= LEAST_COUPLING or self.coupling == "one"
+            yield at(J, steps // 3) if couples else trial(learn(folds, edges, "none", steps))
         if self.coupling == "full" or (self.coupling == "auto" and folds.size >= LABELS_A_COUPLING * C * (C + 1) / 2):
-            yield trial(refine(one.potentials, "full", folds, edges, steps))
+            yield trial(refine(one, "full", folds, edges, steps))
 
     @property
     def _potentials(self) -> Potentials:
@@ -297,17 +307,17 @@ class Trial:
     score: float
 
 
-def strongest(trial: Trial, with_strength: Callable[[float], Trial]) -> Trial:
-    """The strongest coupling that is hardly worse than the best one."""
-    best = trial.score
-    for J in STRONGER:
-        if abs(trial.potentials.J.item()) < J:
-            stronger = with_strength(J)
-            if stronger.score < best - CLOSE:
-                break
-            best = max(best, stronger.score)
-            trial = stronger
-    return trial
+def expected_coupling(learned: float, size: int, score: Callable[[float], float]) -> float:
+    """The mean of couplings, each weighted by how likely it makes the labels that were asked for.
+
+    Few labels do not tell a sure base model without a coupling from a less sure one with it, and the coupling that fits
+    them best may be far too strong. `size` is the number of labels behind a score.
+    """
+    scores = {J: score(J) for J in {*STRENGTHS, *(factor * learned for factor in FACTORS)}}
+    J = torch.tensor(list(scores), dtype=torch.float64)
+    log_weight = size * torch.tensor(list(scores.values()), dtype=torch.float64) + log_prior("J", J)
+    mean, best = float(log_weight.softmax(dim=0) @ J), max(scores.values())
+    return next((J for J in LISTENING if mean < J and scores[J] >= best - CLOSE), mean)
 
 
 @torch.no_grad()

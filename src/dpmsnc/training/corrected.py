@@ -18,7 +18,8 @@ The weights are chosen by the calibrated joint likelihood of validation labels,
 
 averaged over both halves A and B of V in either order, and within a half node by node: a model is chosen by what it
 makes of known labels as well as by what it says without them. The initialiser itself, at step 0, is one of the choices,
-and is left only where later weights are better by more than the standard error of the difference.
+and is left only where later weights are better by more than the standard error of the difference. Training ends early
+where they are not.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ from dpmsnc.training.trainer import Outcome
 
 REFRESH_EVERY = 10
 """Steps between two E-steps: the labellings are cheap, and a network learns the few that it sees often by heart."""
+PATIENCE_BEHIND = 0.4
+"""Share of the patience after which training ends where the network has no lead over its initialiser."""
 PRIOR_WIDTH = 0.1
 """Standard deviation of the prior of the logarithm of the sharpness: few validation labels say little about it."""
 
@@ -97,7 +100,8 @@ class Corrected(PartlyLabelled):
         self.chains: Chains | None = None
         self.first: Tensor | None = None
         """What the initialiser scored, label by label."""
-        self.leads, self.sharpness, self.best_sharpness = False, 1.0, 1.0
+        self.leads, self.behind = False, 0
+        self.sharpness = self.best_sharpness = 1.0
 
     def refresh(self, step: int) -> None:
         """E-step: new labellings take the place of the oldest ones."""
@@ -136,6 +140,8 @@ class Corrected(PartlyLabelled):
         self.first = picked if self.first is None else self.first
         self.leads = ahead(picked - self.first, weight)
         self.may_be_kept = self.leads or begins
+        self.behind = 0 if self.may_be_kept else self.behind + 1
+        self.gives_up = self.behind >= PATIENCE_BEHIND * self.options.patience
         return math.exp((picked @ weight).item())
 
     def exam_answers(self) -> Tensor:
@@ -163,7 +169,7 @@ class Corrected(PartlyLabelled):
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         chains = {} if self.chains is None else {f"chains/{name}": part for name, part in vars(self.chains).items()}
-        names = ("leads", "may_be_kept", "sharpness", "best_sharpness", "parts_left")
+        names = ("leads", "behind", "may_be_kept", "gives_up", "sharpness", "best_sharpness", "parts_left")
         return chains | ({} if self.first is None else {"first": self.first}), {n: getattr(self, n) for n in names}
 
     def load_state(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:

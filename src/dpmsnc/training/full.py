@@ -71,7 +71,7 @@ class FullyLabelled:
     """The source of training on one union of graphs after the other, in an order shuffled anew each time round."""
 
     begins_fitted = False
-    may_be_kept = True
+    may_be_kept, gives_up = True, False
 
     def __init__(
         self,

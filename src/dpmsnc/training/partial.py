@@ -48,7 +48,7 @@ class PartlyLabelled:
     """The source of Algorithm 1 on one graph, or on the disjoint union of several."""
 
     begins_fitted = False
-    may_be_kept = True
+    may_be_kept, gives_up = True, False
     initial_denoiser: InitialDenoiser | None = None
 
     def __init__(

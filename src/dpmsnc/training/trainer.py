@@ -52,6 +52,8 @@ class Source(Protocol):
     """Whether the weights before the first step are worth to be scored."""
     may_be_kept: bool
     """Whether the weights that were scored last may be kept at all."""
+    gives_up: bool
+    """Whether there is no hope of a better score."""
 
     def refresh(self, step: int) -> None:
         """The E-step before that step, where one is due."""
@@ -119,7 +121,8 @@ class Trainer:
     @property
     def finished(self) -> bool:
         waited = self.step - self.improved_step
-        return self.step >= self.options.steps or waited >= self.options.patience * self.options.evaluate_every
+        ended = self.step >= self.options.steps or waited >= self.options.patience * self.options.evaluate_every
+        return ended or self.source.gives_up
 
     def update(self, draw: Draw) -> None:
         """One gradient step on all draws at once."""
