@@ -31,6 +31,7 @@ from dpmsnc.baselines.base import NOT_PROBABILITIES, Baseline, one_hot
 from dpmsnc.baselines.choice import CLOSE, Builders, Candidate, Labels, compare
 from dpmsnc.baselines.folds import assign_folds, fitted
 from dpmsnc.baselines.gnn import GNN
+from dpmsnc.baselines.grand import GRAND
 from dpmsnc.baselines.lp import LabelPropagation
 from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
 from dpmsnc.baselines.pta import PTA
@@ -43,7 +44,7 @@ from dpmsnc.graph import Graph
 from dpmsnc.pairwise.denoiser import Beliefs, PairwiseDenoiser
 from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.gibbs import Gibbs
-from dpmsnc.pairwise.learning import Folds, asking_iterations, learn, log_prior, refine, with_coupling
+from dpmsnc.pairwise.learning import Folds, asking_iterations, direction, learn, log_prior, refine, with_coupling
 from dpmsnc.pairwise.potentials import LEAST, Coupling, Potentials
 from dpmsnc.pairwise.propagation import Propagation
 from dpmsnc.training.chains import Chains
@@ -54,11 +55,12 @@ SWEEPS = 20
 WORK = 2.0e6
 """Entries of messages times steps of learning; graphs with many edges take fewer steps."""
 LEAST_STEPS, MOST_STEPS = 8, 25
-STRENGTHS, FACTORS = (-0.5, -0.25, 0.0, 0.25, 0.5, 1.0), (1.0, 2.0, 4.0)
-"""Couplings that are weighed against each other: these, and the learned one multiplied by these."""
-LISTENING = (0.5, 0.25)
-"""Couplings that are preferred to weaker ones of nearly the same likelihood: they cost nothing, and without them nobody
-listens to a label that is revealed later."""
+STRENGTHS, FACTORS = (0.0, 0.25, 0.5, 1.0), (1.0, 2.0, 4.0)
+"""Couplings that are weighed against each other: these, with the sign that labels alone tell, and the learned one
+multiplied by these, where it has that sign."""
+LISTENING, ITS_PRICE = (0.5, 0.25), 0.025
+"""Couplings that are preferred to weaker ones, and the nats a label that they may cost: without them nobody listens to a
+label that is revealed later."""
 LEAST_COUPLING = 0.02
 """Couplings below are none."""
 MOST_SHOWN = 0.5
@@ -77,9 +79,15 @@ def _bases(graph: Graph, seed: int) -> Builders:
     }
     if graph.x is None:
         return cheap
-    scalings: tuple[ScalingName, ...] = ("rows", "unit", "binary")
+    scalings: tuple[ScalingName, ...] = ("rows", "unit")
     ptas = {f"pta ({scaling})": partial(PTA, scaling=scaling, seed=seed) for scaling in scalings}
-    return {**cheap, **ptas, "gcn": partial(GNN, "gcn", seed=seed), "sage": partial(GNN, "sage", seed=seed)}
+    grands = {
+        # features that sum to 1 in a row are small, and take longer to be learned from
+        f"grand ({scaling})": partial(GRAND, scaling=scaling, epochs=epochs, augmentations=2, seed=seed)
+        for scaling, epochs in zip(scalings, (400, 200))
+    }
+    gnns = {name: partial(GNN, name, seed=seed) for name in ("gcn", "sage")}
+    return {**cheap, **ptas, **grands, **gnns}
 
 
 @dataclass(eq=False, repr=False)
@@ -88,7 +96,7 @@ class CRF(Baseline):
 
     Args:
         base: A method by name, in Python also with settings, as in ("pta", {"scaling": "rows"}); "auto" chooses among
-            label propagation, PTA, GCN, SAGE, neighbourhood features and no base at all.
+            label propagation, PTA, GRAND, GCN, SAGE, neighbourhood features and no base at all.
         coupling: "one" number for all classes, a "full" matrix, or "none", which calibrates the base model and no more.
             "auto" takes a full matrix where classes are few, and none where a coupling does not help.
 
@@ -168,7 +176,8 @@ class CRF(Baseline):
                 return trial(with_coupling(one, J, folds, edges, steps))
 
             size = folds.size + len(labels.validation)
-            J = expected_coupling(one.J.item(), size, lambda J: at(J, steps // 5).score)
+            sign = direction(folds, edges)
+            J = expected_coupling(one.J.item(), sign, size, lambda J: at(J, steps // 5).score)
             couples = abs(J) >= LEAST_COUPLING or self.coupling == "one"
             yield at(J, steps // 3) if couples else trial(learn(folds, edges, "none", steps))
         if self.coupling == "full" or (self.coupling == "auto" and folds.size >= LABELS_A_COUPLING * C * (C + 1) / 2):
@@ -307,17 +316,18 @@ class Trial:
     score: float
 
 
-def expected_coupling(learned: float, size: int, score: Callable[[float], float]) -> float:
+def expected_coupling(learned: float, sign: float, size: int, score: Callable[[float], float]) -> float:
     """The mean of couplings, each weighted by how likely it makes the labels that were asked for.
 
     Few labels do not tell a sure base model without a coupling from a less sure one with it, and the coupling that fits
     them best may be far too strong. `size` is the number of labels behind a score.
     """
-    scores = {J: score(J) for J in {*STRENGTHS, *(factor * learned for factor in FACTORS)}}
+    tried = [sign * strength for strength in STRENGTHS] + [factor * learned for factor in FACTORS if learned * sign > 0]
+    scores = {J: score(J) for J in dict.fromkeys(tried)}
     J = torch.tensor(list(scores), dtype=torch.float64)
     log_weight = size * torch.tensor(list(scores.values()), dtype=torch.float64) + log_prior("J", J)
     mean, best = float(log_weight.softmax(dim=0) @ J), max(scores.values())
-    return next((J for J in LISTENING if mean < J and scores[J] >= best - CLOSE), mean)
+    return next((J for J in LISTENING if mean < J and scores.get(J, -inf) >= best - ITS_PRICE), mean)
 
 
 @torch.no_grad()

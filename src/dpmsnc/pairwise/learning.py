@@ -77,10 +77,23 @@ def learn(folds: Folds, edges: Edges, coupling: Coupling, steps: int = 25) -> Po
     num_bases, num_classes = len(folds.log_p), folds.log_p.shape[-1]
     if coupling == "none":
         return descend(Potentials(num_classes, "none", num_bases=num_bases), folds, edges, steps)
-    starts = [Potentials(num_classes, "one", J, num_bases=num_bases) for J in STARTS]
+    return refine(begin(folds, edges), coupling, folds, edges, steps)
+
+
+def begin(folds: Folds, edges: Edges) -> Potentials:
+    """One coupling after a few steps, from the better of two starts."""
+    starts = [Potentials(folds.num_classes, "one", J, num_bases=len(folds.log_p)) for J in STARTS]
     trials = [descend(start, folds, edges, TRIAL_STEPS) for start in starts]
-    best = min(trials, key=lambda trial: loss_of(trial, folds, edges).item())
-    return refine(best, coupling, folds, edges, steps)
+    return min(trials, key=lambda trial: loss_of(trial, folds, edges).item())
+
+
+def direction(folds: Folds, edges: Edges) -> float:
+    """Whether neighbours agree (1) or differ (-1), by their labels alone.
+
+    Base models that smooth over neighbours may ask for the opposite, to be smoothed less.
+    """
+    labels_alone = Folds(torch.zeros_like(folds.log_p[:1]), folds.y, folds.fold)
+    return 1.0 if begin(labels_alone, edges).J.item() >= 0 else -1.0
 
 
 def refine(potentials: Potentials, coupling: Coupling, folds: Folds, edges: Edges, steps: int) -> Potentials:
