@@ -17,6 +17,7 @@ from dpmsnc.pairwise.learning import (
     WIDTHS,
     Folds,
     asking_iterations,
+    direction,
     learn,
     loss_of,
     penalty,
@@ -148,6 +149,16 @@ def test_the_prior_is_of_learned_parameters_alone():
     expected += np.log(1 + 9)  # Cauchy's
     assert penalty(potentials).item() == pytest.approx(expected)
     assert penalty(Potentials(2, "none", J=3.0)).item() == penalty(Potentials(2, "none")).item()
+
+
+@pytest.mark.parametrize("J", [1.0, -1.0])
+def test_the_direction_is_that_of_labels_whatever_a_base_model_asks_for(J: float):
+    edges, y = potts_sample(J)
+    # a base model that has smoothed already
+    around = edges.collect(edges.send(torch.nn.functional.one_hot(torch.from_numpy(y), 3).float()))
+    log_p = (3 * np.sign(J) * around).log_softmax(dim=-1).unsqueeze(1).expand(-1, 4, -1)
+    folds = folds_of(log_p, y, assign_folds(y, 0))
+    assert direction(folds, edges) == np.sign(J)
 
 
 def test_another_strength_leaves_the_original_alone():

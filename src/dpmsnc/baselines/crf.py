@@ -59,8 +59,8 @@ STRENGTHS, FACTORS = (0.0, 0.25, 0.5, 1.0), (1.0, 2.0, 4.0)
 """Couplings that are weighed against each other: these, with the sign that labels alone tell, and the learned one
 multiplied by these, where it has that sign."""
 LISTENING, ITS_PRICE = (0.5, 0.25), 0.025
-"""Couplings that are preferred to weaker ones, and the nats a label that they may cost: without them nobody listens to a
-label that is revealed later."""
+"""Couplings that are preferred to weaker ones, and the nats a label that they may cost. Without them nobody listens to
+a label that is revealed later."""
 LEAST_COUPLING = 0.02
 """Couplings below are none."""
 MOST_SHOWN = 0.5
