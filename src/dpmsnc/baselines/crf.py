@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from typing import Any, Literal, Self, cast, get_args
@@ -177,9 +177,10 @@ class CRF(Baseline):
 
             size = folds.size + len(labels.validation)
             sign = direction(folds, edges)
-            J = expected_coupling(one.J.item(), sign, size, lambda J: at(J, steps // 5).score)
+            J, best = expected_coupling(one.J.item(), sign, size, lambda J: at(J, steps // 5).score)
             couples = abs(J) >= LEAST_COUPLING or self.coupling == "one"
-            yield at(J, steps // 3) if couples else trial(learn(folds, edges, "none", steps))
+            chosen = at(J, steps // 3) if couples else trial(learn(folds, edges, "none", steps))
+            yield replace(chosen, score=max(best, chosen.score))  # what a matrix would have to beat
         if self.coupling == "full" or (self.coupling == "auto" and folds.size >= LABELS_A_COUPLING * C * (C + 1) / 2):
             yield trial(refine(one, "full", folds, edges, steps))
 
@@ -316,8 +317,8 @@ class Trial:
     score: float
 
 
-def expected_coupling(learned: float, sign: float, size: int, score: Callable[[float], float]) -> float:
-    """The mean of couplings, each weighted by how likely it makes the labels that were asked for.
+def expected_coupling(learned: float, sign: float, size: int, score: Callable[[float], float]) -> tuple[float, float]:
+    """The mean of couplings, each weighted by how likely it makes the labels that were asked for, and the best score.
 
     Few labels do not tell a sure base model without a coupling from a less sure one with it, and the coupling that fits
     them best may be far too strong. `size` is the number of labels behind a score.
@@ -327,7 +328,7 @@ def expected_coupling(learned: float, sign: float, size: int, score: Callable[[f
     J = torch.tensor(list(scores), dtype=torch.float64)
     log_weight = size * torch.tensor(list(scores.values()), dtype=torch.float64) + log_prior("J", J)
     mean, best = float(log_weight.softmax(dim=0) @ J), max(scores.values())
-    return next((J for J in LISTENING if mean < J and scores.get(J, -inf) >= best - ITS_PRICE), mean)
+    return next((J for J in LISTENING if mean < J and scores.get(J, -inf) >= best - ITS_PRICE), mean), best
 
 
 @torch.no_grad()
