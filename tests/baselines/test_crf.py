@@ -20,7 +20,6 @@ from dpmsnc.baselines.crf import (
     ITS_PRICE,
     LISTENING,
     MOST_BASES,
-    ChainSampler,
     _bases,
     expected_coupling,
     informative,
@@ -37,7 +36,7 @@ from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.gibbs import Gibbs
 from dpmsnc.pairwise.potentials import Potentials
 from dpmsnc.pairwise.propagation import Propagation
-from dpmsnc.training.chains import Chains
+from dpmsnc.training.chains import Chains, ChainSampler
 from pairwise_models import bipartite_tree
 
 QUICK_GNN = ("gcn", {"epochs": 5, "hidden_channels": 8})

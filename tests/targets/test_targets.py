@@ -118,6 +118,7 @@ def ring(kind, num_nodes=40):
 @KINDS
 def test_a_classifier_learns_every_kind_of_target(kind, tmp_path):
     graph, truth = ring(kind)
+    steps = 400 if kind == "class" else 200  # a network that corrects learns more slowly from labels it begins with
     clf = NodeClassifier(
         hidden_channels=16,
         num_layers=1,
@@ -127,7 +128,7 @@ def test_a_classifier_learns_every_kind_of_target(kind, tmp_path):
         initialiser="uniform" if kind == "class" else Half(),
         schedule=Schedule(20),
         sampling=Sampling(progressive=0.0),
-        training=Training(steps=200, evaluate_every=50, refresh_every=50, initialiser_refreshes=1, weight_decay=0.0),
+        training=Training(steps=steps, evaluate_every=50, refresh_every=50, initialiser_refreshes=1, weight_decay=0.0),
     ).fit(graph, validation=0.2)
     predicted = clf.predict()
     known = graph.known

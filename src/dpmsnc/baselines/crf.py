@@ -37,21 +37,19 @@ from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
 from dpmsnc.baselines.pta import PTA
 from dpmsnc.baselines.uniform import Uniform
 from dpmsnc.config import LIMITS, ScalingName, check_number
-from dpmsnc.diffusion.known import Known
 from dpmsnc.errors import InputError, ModelFileError
 from dpmsnc.estimators.base import KINDS, METHODS, Method, Which, seeded
 from dpmsnc.graph import Graph
-from dpmsnc.pairwise.denoiser import Beliefs, PairwiseDenoiser
+from dpmsnc.pairwise.denoiser import PairwiseDenoiser
 from dpmsnc.pairwise.edges import Edges
-from dpmsnc.pairwise.gibbs import Gibbs
+from dpmsnc.pairwise.gibbs import SWEEPS, Gibbs
 from dpmsnc.pairwise.learning import Folds, asking_iterations, direction, learn, log_prior, refine, with_coupling
 from dpmsnc.pairwise.potentials import LEAST, Coupling, Potentials
 from dpmsnc.pairwise.propagation import Propagation
-from dpmsnc.training.chains import Chains
+from dpmsnc.training.chains import ChainSampler
 
 LABELS_A_COUPLING = 4
 """Training labels that there must be for every number of a full matrix of couplings; with fewer, one has to do."""
-SWEEPS = 20
 WORK = 2.0e6
 """Entries of messages times steps of learning; graphs with many edges take fewer steps."""
 LEAST_STEPS, MOST_STEPS = 8, 25
@@ -63,8 +61,6 @@ LISTENING, ITS_PRICE = (0.5, 0.25), 0.025
 a label that is revealed later."""
 LEAST_COUPLING = 0.02
 """Couplings below are none."""
-MOST_SHOWN = 0.5
-"""Share of its own labels that a joint labelling gives at most."""
 MOST_BASES = 3
 """Base models that are pooled."""
 CouplingChoice = Literal["auto", "none", "one", "full"]
@@ -258,54 +254,6 @@ class CRF(Baseline):
         model = super()._from_state(params | {"base": "uniform"}, tensors, values, graph)
         model.base = model.bases_[0]
         return model
-
-
-class ChainSampler:
-    """Joint labellings, one for each fold of the training labels at a time, and the denoiser on them.
-
-    Each is drawn given all training labels, from answers of base models that did not see its fold. What is given to a
-    model that learns from it, and to the denoiser that it is to correct, are the labels of the other folds; in every
-    other call also some of its own labels, up to half of them.
-    """
-
-    def __init__(
-        self, unary: Tensor, propagation: Propagation, sampler: Gibbs, y_train: NDArray[np.int64], fold: NDArray[Any]
-    ) -> None:
-        """`unary` (nodes, folds, classes) is theta from base models without the fold."""
-        self.denoiser, self.sampler, self.num_folds = PairwiseDenoiser(propagation, unary), sampler, unary.shape[1]
-        self.truth = torch.from_numpy(y_train).to(unary.device).unsqueeze(1).expand(-1, self.num_folds)
-        of_node = torch.from_numpy(fold).to(unary.device).unsqueeze(1)
-        self.labelled = (of_node >= 0).expand(-1, self.num_folds)
-        self.hidden = of_node == torch.arange(self.num_folds, device=unary.device)
-        self.given = self.labelled & ~self.hidden
-        self.messages = self.denoiser.first_messages(self.known(self.truth, self.given))
-        everything = self.known(self.truth, self.labelled)
-        self.beliefs, self.all_known = self.denoiser.given(everything)(torch.zeros_like(unary)), everything.y
-
-    def known(self, y: Tensor, mask: Tensor) -> Known:
-        """Labels (nodes, folds) where the mask says so."""
-        channels = self.denoiser.theta.shape[-1]
-        field = torch.nn.functional.one_hot(y.clamp_min(0), channels).float() * mask.unsqueeze(-1)
-        return Known(mask, field)
-
-    @torch.no_grad()
-    def draw(self, generator: torch.Generator, shows_own: bool, labels: Tensor | None = None) -> Chains:
-        if labels is None:
-            y = self.sampler.sample(self.denoiser.theta, self.beliefs, self.all_known, SWEEPS, generator)
-        else:
-            y = torch.where(self.labelled, self.truth, labels.T)
-        shown = self.given
-        if shows_own:
-            share = MOST_SHOWN * torch.rand(self.num_folds, generator=generator)
-            chosen = (torch.rand(y.shape, generator=generator) < share).to(y.device)
-            shown = shown | (chosen & ~self.hidden)
-        return Chains(y.T, shown.T, torch.arange(self.num_folds, device=y.device))
-
-    def logits(self, chains: Chains, evidence: Tensor) -> Tensor:
-        """Messages begin as those of the labels of other folds."""
-        fold, known = chains.fold, self.known(chains.labels.T, chains.shown.T)
-        propagation, theta = self.denoiser.propagation, self.denoiser.theta[:, fold]
-        return Beliefs(propagation, theta, known, self.messages[:, fold])(evidence)
 
 
 @dataclass

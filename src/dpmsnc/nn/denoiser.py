@@ -6,9 +6,9 @@ r"""The denoising network of appendix C.1, in two parts.
 batch of label fields at once. With `shows_known` the network is also told which labels are known ("amortised
 conditioning"): known nodes carry their clean label instead of y_t, and one more input channel says so.
 
-A network that `corrects` an initialiser is given the `offset` of the context: the logits of each label by itself, from
-the initialiser's probabilities and its own y_t. It reads their softmax beside the labels, and adds the offset to its
-output. Its last layer begins at zero, so that it begins as the denoiser of independent labels.
+A network that `corrects` an initialiser is given the `offset` of the context: the logits of the initialiser's own
+denoiser at y_t. It reads their softmax beside the labels, and adds the offset to its output. Its last layer begins at
+zero, so that it begins as that denoiser.
 """
 
 from __future__ import annotations

@@ -25,6 +25,8 @@ from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.potentials import Potentials
 
 MOST_COLOURS = 16
+SWEEPS = 20
+"""Over all nodes, after which a labelling is drawn."""
 
 
 class Gibbs:

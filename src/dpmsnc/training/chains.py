@@ -1,11 +1,23 @@
-"""Joint labellings to learn from, each with the labels it gives and the fold of training labels that it hides."""
+"""Joint labellings to learn from, each with the labels it gives and the fold of training labels that it hides, and
+where they come from: a pairwise model, or the network that learns from them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import one_hot
+
+from dpmsnc.diffusion.known import Known
+from dpmsnc.pairwise.denoiser import Beliefs, PairwiseDenoiser
+from dpmsnc.pairwise.gibbs import SWEEPS, Gibbs
+from dpmsnc.pairwise.propagation import Propagation
+
+MOST_SHOWN = 0.5
+"""Share of its own labels that a joint labelling gives at most."""
 
 
 @dataclass(frozen=True)
@@ -34,3 +46,56 @@ class Chains:
 
     def to(self, device: torch.device) -> Chains:
         return Chains(*(getattr(self, part.name).to(device) for part in fields(self)))
+
+
+class ChainSampler:
+    """Joint labellings, one for each fold of the training labels at a time, and the denoiser on them.
+
+    Each is drawn given all training labels, from answers of base models that did not see its fold. What is given to a
+    model that learns from it, and to the denoiser that it is to correct, are the labels of the other folds; in every
+    other call also some of its own labels, up to half of them.
+    """
+
+    def __init__(
+        self,
+        unary: Tensor,
+        propagation: Propagation,
+        sampler: Gibbs,
+        y_train: NDArray[np.int64],
+        fold: NDArray[np.int64],
+    ) -> None:
+        """`unary` (nodes, folds, classes) is theta from base models without the fold."""
+        self.denoiser, self.sampler, self.num_folds = PairwiseDenoiser(propagation, unary), sampler, unary.shape[1]
+        self.truth = torch.from_numpy(y_train).to(unary.device).unsqueeze(1).expand(-1, self.num_folds)
+        of_node = torch.from_numpy(fold).to(unary.device).unsqueeze(1)
+        self.labelled = (of_node >= 0).expand(-1, self.num_folds)
+        self.hidden = of_node == torch.arange(self.num_folds, device=unary.device)
+        self.given = self.labelled & ~self.hidden
+        self.messages = self.denoiser.first_messages(self.known(self.truth, self.given))
+        everything = self.known(self.truth, self.labelled)
+        self.beliefs, self.all_known = self.denoiser.given(everything)(torch.zeros_like(unary)), everything.y
+
+    def known(self, y: Tensor, mask: Tensor) -> Known:
+        """Labels (nodes, folds) where the mask says so."""
+        channels = self.denoiser.theta.shape[-1]
+        field = one_hot(y.clamp_min(0), channels).float() * mask.unsqueeze(-1)
+        return Known(mask, field)
+
+    @torch.no_grad()
+    def draw(self, generator: torch.Generator, shows_own: bool, labels: Tensor | None = None) -> Chains:
+        if labels is None:
+            y = self.sampler.sample(self.denoiser.theta, self.beliefs, self.all_known, SWEEPS, generator)
+        else:
+            y = torch.where(self.labelled, self.truth, labels.T)
+        shown = self.given
+        if shows_own:
+            share = MOST_SHOWN * torch.rand(self.num_folds, generator=generator)
+            chosen = (torch.rand(y.shape, generator=generator) < share).to(y.device)
+            shown = shown | (chosen & ~self.hidden)
+        return Chains(y.T, shown.T, torch.arange(self.num_folds, device=y.device))
+
+    def logits(self, chains: Chains, evidence: Tensor) -> Tensor:
+        """Messages begin as those of the labels of other folds."""
+        fold, known = chains.fold, self.known(chains.labels.T, chains.shown.T)
+        propagation, theta = self.denoiser.propagation, self.denoiser.theta[:, fold]
+        return Beliefs(propagation, theta, known, self.messages[:, fold])(evidence)
