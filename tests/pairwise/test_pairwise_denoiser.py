@@ -88,6 +88,18 @@ def test_it_is_worked_on_in_parts_and_says_how_many_samples_fit(monkeypatch):
     assert denoiser_of(potentials, graph, theta).most_samples == 100
     monkeypatch.setattr(module, "MOST_ENTRIES", 1)
     assert denoiser_of(potentials, graph, theta).most_samples == 1
+    assert (
+        denoiser_of(potentials, graph, theta.expand(-1, 4, -1)).most_samples == 4
+    )  # every entry has a theta of its own
+
+
+def test_entries_may_have_unaries_of_their_own_and_share_known_labels():
+    graph, potentials, theta = random_tree(8, 0), random_potentials(3, "one", 0), random_theta(8, 2, 3, 0)
+    evidence, known = random_theta(8, 2, 3, 1), known_of({2: 0}, 8, 3)
+    both = denoiser_of(potentials, graph, theta).given(known)(evidence)
+    for k in range(2):
+        one = denoiser_of(potentials, graph, theta[:, [k]]).given(known)(evidence[:, [k]])
+        torch.testing.assert_close(both[:, [k]].softmax(dim=-1), one.softmax(dim=-1), atol=1e-3, rtol=0)
 
 
 @pytest.mark.parametrize("graph", [path(1), random_tree(5, 0)], ids=["no edge", "no coupling"])

@@ -234,6 +234,15 @@ def test_a_network_that_leads_fills_the_buffer_itself():
     assert asked[1] is None
 
 
+def test_labellings_of_its_own_come_from_base_models_without_the_fold():
+    source = trainer().source
+    asked = []
+    given = type(source.initialiser.denoiser).given
+    source.initialiser.denoiser.given = lambda known: asked.append(known) or given(source.initialiser.denoiser, known)
+    assert source.own_labellings(4).shape == (4, NUM_NODES)
+    assert len(asked) == 1 and source.initialiser.denoiser.theta.shape[1] == 4
+
+
 @pytest.mark.parametrize("stopped_at", [7, 20])
 def test_a_run_continued_from_its_state_ends_with_the_same_weights(stopped_at):
     whole, first, second = trainer(), trainer(), trainer()
@@ -293,6 +302,8 @@ def test_ahead_is_a_lead_beyond_the_standard_error():
     error = noise.std().item() / 2000**0.5
     assert ahead(noise + 1.1 * error, even) and not ahead(noise + 0.9 * error, even)
     assert not ahead(noise - 5 * error, even) and not ahead(torch.zeros(4000, dtype=torch.float64), even)
+    one = torch.ones(2, dtype=torch.float64)
+    assert not ahead(one, one / 2)  # a single label tells nothing of chance
 
 
 def test_validation_labels_are_asked_for_without_and_with_the_other_half():

@@ -1,8 +1,8 @@
 """Which base model suits a graph, by the likelihood of labels that it has not seen.
 
 Candidates are fitted fold by fold (`dpmsnc.baselines.folds`), cheap ones first. Each answer is scored on the labels of
-its fold and on the validation labels, after one temperature was fitted. A candidate that is behind the best one by more
-than chance is not fitted again.
+its fold and on the validation labels, after one temperature was fitted. A candidate that is far behind the best one,
+and by more than chance, is not fitted again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 r"""A conditional random field: a base model looks at every node, and neighbours are tied by one pairwise model.
 
 Base models are compared by the likelihood of labels that they have not seen, calibrated by one temperature: cheap ones
-first, fold by fold, and what is behind by more than chance is not fitted again. Those that are left are pooled under
+first, fold by fold, and what is far behind is not fitted again. Those that are left are pooled under
 the pairwise model (`dpmsnc.pairwise`), learned on the same fold-wise answers, with and without couplings. Scores are
 means of log-probabilities over training labels, each asked of a fit without it, and over the declared validation
 labels, which no fit sees. Couplings learned from the scored labels are charged one nat a parameter.
@@ -57,8 +57,8 @@ STRENGTHS, FACTORS = (0.0, 0.25, 0.5, 1.0), (1.0, 2.0, 4.0)
 """Couplings that are weighed against each other: these, with the sign that labels alone tell, and the learned one
 multiplied by these, where it has that sign."""
 LISTENING, ITS_PRICE = (0.5, 0.25), 0.025
-"""Couplings that are preferred to weaker ones, and the nats a label that they may cost. Without them nobody listens to
-a label that is revealed later."""
+"""Couplings that are preferred to weaker ones where neighbours agree, and the nats a label that they may cost: without
+a coupling, a label that is revealed later changes no neighbour."""
 LEAST_COUPLING = 0.02
 """Couplings below are none."""
 MOST_BASES = 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 
@@ -25,6 +26,9 @@ class Known:
             return self
         mask, y = (every if every.shape[1] == 1 else every[:, entries] for every in (self.mask, self.y))
         return Known(mask, y)
+
+    def to(self, device: torch.device) -> Known:
+        return Known(self.mask.to(device), self.y.to(device))
 
     def at(self, rows: Tensor) -> Known:
         """Some rows."""

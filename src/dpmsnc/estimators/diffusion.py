@@ -206,7 +206,7 @@ class DiffusionEstimator(Estimator):
         denoiser = self.initialiser_.denoiser(graph, *given)
 
         def initial(known: Known) -> Tensor:
-            return denoiser.given(known)(torch.zeros_like(denoiser.theta))
+            return denoiser.given(known)(torch.zeros_like(known.y))
 
         train, y = self.target_.known(y_train), np.where(half >= 0, y_validation, y_train)
         return Exam.of(self._tensor(y), self._tensor(train), self._tensor(half), initial, self.target_)

@@ -37,18 +37,20 @@ class PairwiseDenoiser:
 
     @property
     def most_samples(self) -> int:
-        """Samples that can be drawn at a time."""
-        return max(1, MOST_ENTRIES // max(1, len(self.propagation.edges) * self.theta.shape[-1]))
+        """Samples that can be drawn at a time; at least one for every entry of theta."""
+        fit = MOST_ENTRIES // max(1, len(self.propagation.edges) * self.theta.shape[-1])
+        return max(self.theta.shape[1], fit)
 
     @torch.no_grad()
     def first_messages(self, known: Known) -> Tensor:
         """What known labels say alone (edges, 1 or batch, classes)."""
-        theta = self.theta.expand(-1, known.mask.shape[1], -1)
+        theta = self.theta.expand(-1, max(self.theta.shape[1], known.mask.shape[1]), -1)
         most = asking_iterations(self.propagation.edges, theta.shape[-1])
         return self.propagation.propagate(certain(theta, known), self.propagation.silence(theta), most)
 
     def given(self, known: Known) -> Beliefs:
-        """The beliefs of a reverse process with these labels."""
+        """The beliefs of a reverse process with these labels, which may be on another device."""
+        known = known.to(self.theta.device)
         return Beliefs(self.propagation, self.theta, known, self.first_messages(known))
 
 
@@ -61,21 +63,26 @@ class Beliefs:
     @torch.no_grad()
     def __call__(self, evidence: Tensor) -> Tensor:
         """The logits (nodes, batch, classes) for log p(y_t | y) of that shape."""
-        theta = self.theta + evidence
+        theta = self.theta + evidence.to(self.theta.device)
         if not self.propagation.couples:
-            return theta
+            return theta.to(evidence.device)
         batch = theta.shape[1]
-        size = max(1, ENTRIES // max(1, len(self.propagation.edges) * theta.shape[-1]))
         messages = self.messages.expand(-1, batch, -1)
-        parts = [slice(first, first + size) for first in range(0, batch, size)]
+        parts = cut(batch, len(self.propagation.edges) * theta.shape[-1])
         pieces = [self.go_on(theta[:, part], self.known.part(part), messages[:, part]) for part in parts]
         self.messages = torch.cat(pieces, dim=1) if len(pieces) > 1 else pieces[0]
-        return theta + self.propagation.edges.collect(self.messages)
+        return (theta + self.propagation.edges.collect(self.messages)).to(evidence.device)
 
     def go_on(self, theta: Tensor, known: Known, messages: Tensor) -> Tensor:
         return self.propagation.propagate(certain(theta, known), messages.contiguous(), WARM_ITERATIONS)
 
 
+def cut(batch: int, entries: int) -> list[slice]:
+    """A batch in parts whose messages, so many entries each, are worked on at a time."""
+    size = max(1, ENTRIES // max(1, entries))
+    return [slice(first, min(first + size, batch)) for first in range(0, batch, size)]
+
+
 def certain(theta: Tensor, known: Known) -> Tensor:
-    """theta, or certainty where a label is known."""
+    """theta, or certainty where a label is given."""
     return clamped(theta, (known.y * known.mask.unsqueeze(-1)).expand_as(theta))

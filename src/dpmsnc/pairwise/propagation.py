@@ -64,13 +64,12 @@ class Propagation:
         messages: Tensor,
         iterations: int,
         damping: float = DAMPING,
-        tolerance: float = TOLERANCE,
     ) -> Tensor:
         """Log-messages after at most so many iterations, from those that there are; fewer where nothing changes."""
         learning = torch.is_grad_enabled()
         for iteration in range(iterations if self.couples else 0):
             new = self.passed_on(evidence + self.edges.collect(messages), messages)
-            settled = not learning and iteration % 5 == 0 and bool((new - messages).abs().max() <= tolerance)
+            settled = not learning and iteration % 5 == 0 and bool((new - messages).abs().max() <= TOLERANCE)
             messages = torch.lerp(new, messages, damping)
             if settled:
                 break

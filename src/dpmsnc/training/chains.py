@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from dpmsnc.diffusion.known import Known
-from dpmsnc.pairwise.denoiser import Beliefs, PairwiseDenoiser
+from dpmsnc.pairwise.denoiser import Beliefs, PairwiseDenoiser, cut
 from dpmsnc.pairwise.gibbs import SWEEPS, Gibbs
 from dpmsnc.pairwise.propagation import Propagation
 
@@ -86,7 +86,7 @@ class ChainSampler:
         if labels is None:
             y = self.sampler.sample(self.denoiser.theta, self.beliefs, self.all_known, SWEEPS, generator)
         else:
-            y = torch.where(self.labelled, self.truth, labels.T)
+            y = torch.where(self.labelled, self.truth, labels.T.to(self.truth.device))
         shown = self.given
         if shows_own:
             share = MOST_SHOWN * torch.rand(self.num_folds, generator=generator)
@@ -96,6 +96,13 @@ class ChainSampler:
 
     def logits(self, chains: Chains, evidence: Tensor) -> Tensor:
         """Messages begin as those of the labels of other folds."""
-        fold, known = chains.fold, self.known(chains.labels.T, chains.shown.T)
-        propagation, theta = self.denoiser.propagation, self.denoiser.theta[:, fold]
-        return Beliefs(propagation, theta, known, self.messages[:, fold])(evidence)
+        propagation, theta = self.denoiser.propagation, self.denoiser.theta
+        chains = chains.to(theta.device)
+        known = self.known(chains.labels.T, chains.shown.T)
+
+        def of(part: slice) -> Tensor:
+            fold = chains.fold[part]
+            return Beliefs(propagation, theta[:, fold], known.part(part), self.messages[:, fold])(evidence[:, part])
+
+        parts = cut(len(chains.fold), len(propagation.edges) * theta.shape[-1])
+        return torch.cat([of(part) for part in parts], dim=1)

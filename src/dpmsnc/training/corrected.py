@@ -3,8 +3,8 @@ r"""Algorithm 1 with a network that corrects the denoiser of its initialiser,
     logits_theta(y_t, t, G, known) = log q(y | y_t, G, known) + correction_theta(y_t, t, G, known),
 
 where the correction is zero at first: the network begins as the denoiser of a pairwise model (`dpmsnc.pairwise`), and
-learns what that does not know. q is asked again for whatever labels are known. (In training the pairwise model is; base
-models have seen all training labels but those of the fold that is asked for.)
+learns what that does not know. q is asked again for whatever labels are known. In training only the pairwise model is
+asked again: its base models were given all training labels but those of the fold that is asked for.
 
 *E-step*: the buffer holds joint labellings, new ones every few steps. They are drawn from the pairwise model, and from
 the network itself as long as it finds validation labels better than the pairwise model does. For each of them one fold
@@ -19,7 +19,7 @@ The weights are chosen by the calibrated joint likelihood of validation labels,
 averaged over both halves A and B of V in either order, and within a half node by node: a model is chosen by what it
 makes of known labels as well as by what it says without them. The initialiser itself, at step 0, is one of the choices,
 and is left only where later weights are better by more than the standard error of the difference. Training ends early
-where they are not.
+where they are not. Without validation labels the last weights are kept.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import torch
 from torch import Tensor
 
 from dpmsnc.diffusion.known import Known
-from dpmsnc.diffusion.posterior import InitialDenoiser
+from dpmsnc.diffusion.posterior import InitialDenoiser, Posterior
 from dpmsnc.files import group
 from dpmsnc.targets import Target
 from dpmsnc.training.chains import Chains
@@ -54,6 +54,10 @@ class Initialiser(Protocol):
     """Where joint labellings come from, and what a network corrects on them."""
 
     num_folds: int
+
+    @property
+    def denoiser(self) -> InitialDenoiser:
+        """An entry of the batch for every fold, from base models that did not see it."""
 
     def draw(self, generator: torch.Generator, shows_own: bool, labels: Tensor | None = None) -> Chains:
         """A labelling for every fold; `shows_own` gives some of their own labels, too.
@@ -108,9 +112,15 @@ class Corrected(PartlyLabelled):
         if step % REFRESH_EVERY:
             return
         count, shows_own = self.initialiser.num_folds, step // REFRESH_EVERY % 2 == 1
-        labels = self.sample(self.known, 0.0, count, temperature=1.0).T if self.leads else None
+        labels = self.own_labellings(count) if self.leads else None
         drawn = self.initialiser.draw(self.generator, shows_own, labels).to(self.labels.device)
         self.chains = drawn if self.chains is None else self.chains.followed_by(drawn, self.options.buffer_size)
+
+    def own_labellings(self, count: int) -> Tensor:
+        """Joint labellings (folds, rows) of the averaged weights, each on base models that did not see its fold."""
+        initial, single = self.initialiser.denoiser, replace(self.sampling, progressive=0.0)
+        posterior = Posterior(self.optimiser.averaged, self.objective, self.graph, self.known, single, initial)
+        return posterior.sample(count, 1.0, self.generator).T
 
     def draw(self) -> Draw:
         rows, graph = self.part()
@@ -180,10 +190,14 @@ class Corrected(PartlyLabelled):
 
 
 def ahead(difference: Tensor, weight: Tensor) -> bool:
-    """Whether labels are more likely than before by more than the standard error, label by label."""
-    mean = difference @ weight
-    # labels are asked for twice, and either answer is as good as half a label
-    error = (2 * (difference - mean).square() @ weight.square()).sqrt()
+    """Whether labels are more likely than before by more than the standard error of the mean difference.
+
+    Every label is asked for twice, and its two answers are taken as one: they go up and down together.
+    """
+    count, mean = len(difference) // 2, difference @ weight
+    if count < 2:
+        return False
+    error = (2 * count / (count - 1) * (difference - mean).square() @ weight.square()).sqrt()
     return bool(mean > error)
 
 
