@@ -316,7 +316,8 @@ def test_validation_labels_are_asked_for_without_and_with_the_other_half():
     assert abs(int(halves[:, 0].sum()) - int(halves[:, 1].sum())) <= 1
     assert not given[exam.row, exam.entry].any()  # nothing that is asked for is given
     assert torch.equal(exam.row.bincount(minlength=NUM_NODES), 2 * validation.long())
-    expected = source.initial_denoiser.given(source.known)(torch.zeros(NUM_NODES, 1, 2))
+    crf, y = INITIALISERS[0.3], np.where(train, source.labels, UNKNOWN)
+    expected = crf.denoiser(crf.graph_, y).given(source.known)(torch.zeros(NUM_NODES, 1, 2))
     torch.testing.assert_close(exam.logits[:, :1].softmax(dim=-1), expected.softmax(dim=-1), atol=1e-3, rtol=0)
 
 

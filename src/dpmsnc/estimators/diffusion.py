@@ -165,7 +165,6 @@ class DiffusionEstimator(Estimator):
                     objective,
                     self._tensors(graph),
                     initialiser=self.initialiser_.chains(y_train),
-                    denoiser=self.initialiser_.denoiser(graph, y_train),
                     exam=self._exam(graph, y_train, y_validation),
                     initial=self._tensor(self.target_.mean_field(q)),
                     **parts,

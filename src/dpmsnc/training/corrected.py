@@ -44,6 +44,7 @@ from dpmsnc.training.trainer import Outcome
 
 REFRESH_EVERY = 10
 """Steps between two E-steps: the labellings are cheap, and a network learns the few that it sees often by heart."""
+STATE = ("leads", "behind", "may_be_kept", "gives_up", "sharpness", "best_sharpness", "parts_left")
 PATIENCE_BEHIND = 0.4
 """Share of the patience after which training ends where the network has no lead over its initialiser."""
 PRIOR_WIDTH = 0.1
@@ -95,12 +96,9 @@ class Corrected(PartlyLabelled):
 
     begins_fitted = True
 
-    def __init__(
-        self, *arguments: Any, initialiser: Initialiser, denoiser: InitialDenoiser, exam: Exam, **options: Any
-    ) -> None:
-        """`denoiser` is the initial one given all training labels."""
+    def __init__(self, *arguments: Any, initialiser: Initialiser, exam: Exam, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.initialiser, self.initial_denoiser, self.exam = initialiser, denoiser, exam
+        self.initialiser, self.exam = initialiser, exam
         self.chains: Chains | None = None
         self.first: Tensor | None = None
         """What the initialiser scored, label by label."""
@@ -179,14 +177,13 @@ class Corrected(PartlyLabelled):
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         chains = {} if self.chains is None else {f"chains/{name}": part for name, part in vars(self.chains).items()}
-        names = ("leads", "behind", "may_be_kept", "gives_up", "sharpness", "best_sharpness", "parts_left")
-        return chains | ({} if self.first is None else {"first": self.first}), {n: getattr(self, n) for n in names}
+        return chains | ({} if self.first is None else {"first": self.first}), {n: getattr(self, n) for n in STATE}
 
     def load_state(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
         chains, self.first = group(tensors, "chains/"), tensors.get("first")
         self.chains = Chains(**chains).to(self.labels.device) if chains else None
-        for name, value in values.items():
-            setattr(self, name, value)
+        for name in STATE:
+            setattr(self, name, values[name])
 
 
 def ahead(difference: Tensor, weight: Tensor) -> bool:

@@ -25,7 +25,7 @@ from torch import Tensor
 from dpmsnc.config import Sampling, Training, estimates_shares
 from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.objective import Objective
-from dpmsnc.diffusion.posterior import InitialDenoiser, Posterior
+from dpmsnc.diffusion.posterior import Posterior
 from dpmsnc.metrics import METRICS
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.training.buffer import Buffer
@@ -49,7 +49,6 @@ class PartlyLabelled:
 
     begins_fitted = False
     may_be_kept, gives_up = True, False
-    initial_denoiser: InitialDenoiser | None = None
 
     def __init__(
         self,
@@ -105,7 +104,7 @@ class PartlyLabelled:
     def posterior(self, known: Known, share: float) -> Posterior:
         """What the averaged weights say given known labels, in rounds that adopt that share of the rows."""
         sampling = replace(self.sampling, progressive=share)
-        return Posterior(self.optimiser.averaged, self.objective, self.graph, known, sampling, self.initial_denoiser)
+        return Posterior(self.optimiser.averaged, self.objective, self.graph, known, sampling)
 
     def skill(self) -> float:
         """How much better than guessing the model finds training labels hidden from it: half are shown, half asked."""
