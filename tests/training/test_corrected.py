@@ -181,6 +181,16 @@ def test_what_is_shown_is_not_asked_for_and_hidden_labels_are_true(own):
     torch.testing.assert_close(draw.shown.y, draw.y_0 * mask.unsqueeze(-1))
 
 
+def test_pseudo_labels_together_count_for_so_many_true_ones_at_most(monkeypatch):
+    monkeypatch.setattr("dpmsnc.training.corrected.MOST_PSEUDO", 5.0)
+    source = trainer().source
+    source.refresh(0)  # none of its own labels is shown
+    draw, train = source.draw(), source.train.unsqueeze(1)
+    true = draw.weights[(train & ~draw.shown.mask)].unique()
+    assert len(true) == 1
+    torch.testing.assert_close((draw.weights * ~train).sum(dim=0), 5 * true.expand(6))
+
+
 def test_the_offset_of_a_draw_is_the_initial_denoiser_at_its_y_t(monkeypatch):
     monkeypatch.setattr("dpmsnc.pairwise.denoiser.WARM_ITERATIONS", 200)  # so that it converges
     source = trainer().source

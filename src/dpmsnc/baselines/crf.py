@@ -178,7 +178,8 @@ class CRF(Baseline):
             chosen = at(J, steps // 3) if couples else trial(learn(folds, edges, "none", steps))
             yield replace(chosen, score=max(best, chosen.score))  # what a matrix would have to beat
         if self.coupling == "full" or (self.coupling == "auto" and folds.size >= LABELS_A_COUPLING * C * (C + 1) / 2):
-            yield trial(refine(one, "full", folds, edges, steps))
+            matrix = trial(refine(one, "full", folds, edges, steps))
+            yield replace(matrix, score=matrix.score - CLOSE)  # which it may win by chance
 
     @property
     def _potentials(self) -> Potentials:

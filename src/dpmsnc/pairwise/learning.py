@@ -36,7 +36,7 @@ ASKING: Any = {"least": 15, "most": 200, "work": 1e7}
 """Iterations when a model is scored or asked, so that labels travel far."""
 FACTORS = (1.0, 0.5, 0.7, 2.0, 4.0)
 """That couplings may be multiplied by after learning."""
-WIDTHS = {"a": (0.5, 0.3), "b": (0.0, 0.1), "J": (0.0, 1.0), "gamma": (0.5, 0.5), "R": (0.0, 0.3)}
+WIDTHS = {"a": (0.5, 1.0), "b": (0.0, 0.1), "J": (0.0, 1.0), "gamma": (0.5, 0.5), "R": (0.0, 0.3)}
 """Centre and width of the prior of each parameter: Gaussian, but for J, which is strong where a rule has no exception,
 Cauchy's."""
 BOUNDS = {"a": (0.0, None), "gamma": (0.0, 2.0)}

@@ -10,7 +10,8 @@ asked again: its base models were given all training labels but those of the fol
 the network itself as long as it finds validation labels better than the pairwise model does. For each of them one fold
 of the training labels was hidden from every part of the initialiser, so that nothing in it gives these labels away; the
 other folds are known, and in half of the labellings some of its own labels, too. *M-step*: true labels on the hidden
-fold, those of the labelling elsewhere, and every row that is not known counts the same.
+fold, those of the labelling elsewhere. Every row that is not known counts the same, but all pseudo-labels together for
+no more than `MOST_PSEUDO` true ones: where true labels are many, the network is to learn from them.
 
 The weights are chosen by the calibrated joint likelihood of validation labels,
 
@@ -47,6 +48,8 @@ REFRESH_EVERY = 10
 STATE = ("leads", "behind", "may_be_kept", "gives_up", "sharpness", "best_sharpness", "parts_left")
 PATIENCE_BEHIND = 0.4
 """Share of the patience after which training ends where the network has no lead over its initialiser."""
+MOST_PSEUDO = 3000.0
+"""Rows that pseudo-labels count for at most, all together."""
 PRIOR_WIDTH = 0.1
 """Standard deviation of the prior of the logarithm of the sharpness: few validation labels say little about it."""
 
@@ -103,6 +106,7 @@ class Corrected(PartlyLabelled):
         self.first: Tensor | None = None
         """What the initialiser scored, label by label."""
         self.leads, self.behind = False, 0
+        self.pseudo_weight = min(1.0, MOST_PSEUDO / max(1, int((~self.train).sum())))
         self.sharpness = self.best_sharpness = 1.0
 
     def refresh(self, step: int) -> None:
@@ -126,14 +130,20 @@ class Corrected(PartlyLabelled):
         assert self.chains is not None
         drawn = self.chains.draw(draws, self.generator)
         y_0 = self.target.field(drawn.labels.T).to(self.initial)
-        t = self.objective.draw_times(draws, self.generator, self.options.time_power).to(y_0.device)
+        t = self.times(draws).to(y_0.device)
         eps = torch.randn(y_0.shape, generator=self.generator).to(y_0)
         evidence = self.objective.evidence(self.objective.corrupt(y_0, t, eps), t)
         offset = self.initialiser.logits(drawn, evidence)[rows]
         y_0, eps, mask = y_0[rows], eps[rows], drawn.shown[:, rows].T
         shown = Known(mask, y_0 * mask.unsqueeze(-1)) if self.shows_known else None
-        weights = ~mask / (~mask).sum().clamp_min(1)
-        return Draw(graph, y_0, t, eps, weights, shown, self.keep(rows), offset)
+        weights = ~mask * torch.where(self.train[rows], 1.0, self.pseudo_weight).unsqueeze(1)
+        return Draw(graph, y_0, t, eps, weights / weights.sum().clamp_min(1), shown, self.keep(rows), offset)
+
+    def times(self, draws: int) -> Tensor:
+        """Half of them are T, where a label has to be found from known ones alone: marginals are read off there."""
+        at_end = torch.full((draws // 2,), self.objective.schedule.num_steps)
+        others = self.objective.draw_times(draws - draws // 2, self.generator, self.options.time_power)
+        return torch.cat([at_end, others])
 
     def score(self) -> float:
         """Geometric mean of the calibrated probabilities of validation labels, as they are asked for."""
