@@ -5,8 +5,9 @@ import torch_geometric.datasets
 from torch_geometric.data import Data
 
 from dpmsnc.baselines import LabelPropagation
-from dpmsnc.data import benchmarks, load
+from dpmsnc.data import Task, benchmarks, load
 from dpmsnc.errors import InputError
+from dpmsnc.graph import Graph
 from dpmsnc.metrics import accuracy
 
 needs_data = pytest.mark.skipif(
@@ -102,6 +103,17 @@ def test_random_splits_have_the_declared_sizes():
     train, validation, test = benchmarks.at_random(0.5, 0.25)(y, {}, seed=4)
     assert (train.sum(), validation.sum(), test.sum()) == (180, 90, 90)
     assert not (train | validation | test)[y == -1].any()
+
+
+def test_random_splits_of_tags_are_those_of_their_rows():
+    y = np.eye(4, dtype=np.int64)[np.arange(50) % 4]
+    y[7] = y[20:29] = -1
+    parts = benchmarks.at_random(0.5, 0.25)(y, {}, seed=4)
+    assert [part.shape for part in parts] == [(50,)] * 3 and [part.sum() for part in parts] == [20, 10, 10]
+    assert (sum(part.astype(int) for part in parts) == (y[:, 0] != -1)).all()
+    graph = Graph.build([(0, 1)], num_nodes=50, y=y, kind="tags")
+    task = Task.hiding("tags", graph, *parts)
+    assert (task.graph.known == parts[0] | parts[1]).all() and (task.truth == y).all()
 
 
 def test_grids_are_benchmarks_that_need_no_file():

@@ -339,14 +339,18 @@ def test_sizes_of_data_sets_stand_beside_the_papers(tmp_path, monkeypatch, capsy
         np.savez(tmp_path / "cora.npz", **arrays, **masks)
     assert main(["table", "datasets", "--format", "json"]) == 0
     records = {record["dataset"]: record for record in json.loads(capsys.readouterr().out)}
-    assert [records["cora"][size] for size in datasets.SIZES] == [5, 4, 3, 2]
+    assert [records["cora"][size] for size in ("graphs", *datasets.SIZES)] == [1, 5, 4, 3, 2, "1/1/1"]
     assert (records["cora"]["paper_edges"], records["ppi"]["nodes"]) == (5429, None)
     # nodes 0, 1 and 2 are in one triangle; 2 has a neighbour more
-    assert (records["cora_ego"]["nodes"], records["cora_ego"]["edges"]) == ("3.0/3.0/4.0", "3.0/3.0/4.0")
+    ego = [records["cora_ego"][size] for size in ("graphs", *datasets.SIZES)]
+    assert ego == [3, "3.0/3.0/4.0", "3.0/3.0/4.0", 3, 2, "1/1/1"]
+    assert records["ppi"]["paper_split"] == "20/2/2" and "twitch" not in records
     assert main(["table", "datasets"]) == 0
     text = capsys.readouterr().out
     assert "5429 (a)" in text and "34493 (b)" in text and "50 features and 121 labels" in text
-    assert "minesweeper" not in text and "No file here for pubmed" in text
+    rows, _, notes = text.partition("Ours:")
+    assert "minesweeper" not in rows and "twitch" not in rows and "No file here for pubmed" in notes
+    assert "minesweeper" in notes and "twitch" in notes
 
 
 class Links(HTMLParser):

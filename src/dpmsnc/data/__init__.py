@@ -1,7 +1,21 @@
-"""Data sets as tasks: generated grids and named benchmarks."""
+"""Data sets as tasks: generated grids and named benchmarks of one graph or of many."""
 
-from dpmsnc.data.benchmarks import BENCHMARKS, load
+from dpmsnc.data.benchmarks import BENCHMARKS
+from dpmsnc.data.catalogue import load
+from dpmsnc.data.ego import ego_graphs
 from dpmsnc.data.grids import cyclic_grid, grid_localized, grid_positions, grid_scattered
-from dpmsnc.data.task import Task
+from dpmsnc.data.inductive import INDUCTIVE
+from dpmsnc.data.task import InductiveTask, Task
 
-__all__ = ["BENCHMARKS", "Task", "cyclic_grid", "grid_localized", "grid_positions", "grid_scattered", "load"]
+__all__ = [
+    "BENCHMARKS",
+    "INDUCTIVE",
+    "InductiveTask",
+    "Task",
+    "cyclic_grid",
+    "ego_graphs",
+    "grid_localized",
+    "grid_positions",
+    "grid_scattered",
+    "load",
+]

@@ -1,9 +1,9 @@
-"""Named data sets with their splits: `load("cora")`.
+"""Data sets of one graph by name, with their splits.
 
 A data set is one file `<name>.npz` in the folder `root`, else in the folder that the environment variable DPMSNC_DATA
 names, else in ~/.cache/dpmsnc. The file is what `Graph.from_npz` reads, with the official splits, if there are any, as
 S x N masks `train_mask`, `val_mask`, `test_mask`. `download=True` fetches a missing one through the data set classes of
-PyTorch Geometric and writes that file. The grids are generated and need none.
+PyTorch Geometric and writes that file. Data sets of many graphs are in `data.inductive`.
 
 How each set is split is a column of `BENCHMARKS`; the seed picks among the official splits or draws one.
 """
@@ -21,7 +21,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from dpmsnc.data.grids import grid_localized, grid_scattered
 from dpmsnc.data.task import Task
 from dpmsnc.errors import InputError
 from dpmsnc.files import pack_arrays, read_arrays, write_whole
@@ -35,7 +34,7 @@ Split = tuple[Mask, Mask, Mask]
 DENSE_ABOVE = 0.5
 
 
-def official(y: NDArray[np.int64], masks: dict[str, Mask], seed: int) -> Split:
+def official(y: NDArray[Any], masks: dict[str, Mask], seed: int) -> Split:
     """The official split number `seed`, counted round."""
     missing = [name for name in MASKS if name not in masks]
     if missing:
@@ -52,7 +51,7 @@ def per_class(num_train: int, num_validation: int) -> Callable[..., Split]:
     its mean and standard deviation over all nodes without a training label are the paper's on both Amazon sets.
     """
 
-    def draw(y: NDArray[np.int64], masks: dict[str, Mask], seed: int) -> Split:
+    def draw(y: NDArray[Any], masks: dict[str, Mask], seed: int) -> Split:
         rng = np.random.RandomState(seed)
         split = np.full(len(y), 2)
         for label in np.unique(y[y != UNKNOWN]):
@@ -67,8 +66,9 @@ def per_class(num_train: int, num_validation: int) -> Callable[..., Split]:
 def at_random(train_share: float, validation_share: float) -> Callable[..., Split]:
     """Shares of all labelled nodes at random; the rest are test nodes."""
 
-    def draw(y: NDArray[np.int64], masks: dict[str, Mask], seed: int) -> Split:
-        nodes = np.random.default_rng(seed).permutation(np.flatnonzero(y != UNKNOWN))
+    def draw(y: NDArray[Any], masks: dict[str, Mask], seed: int) -> Split:
+        known = (np.atleast_2d(y.T) != UNKNOWN).all(axis=0)  # a label is a number, or a row of tags
+        nodes = np.random.default_rng(seed).permutation(np.flatnonzero(known))
         sizes = np.rint(np.cumsum([train_share, validation_share]) * len(nodes)).astype(int)
         train, validation, test = (np.isin(np.arange(len(y)), part) for part in np.split(nodes, sizes))
         return train, validation, test
@@ -110,40 +110,37 @@ BENCHMARKS: dict[str, Benchmark] = {
     "twitch_ptbr": Benchmark(
         at_random(0.5, 0.25), hint="it is the graph PTBR of snap.stanford.edu/data/twitch-social-networks.html"
     ),
+    "blogcatalog": Benchmark(
+        at_random(0.5, 0.25),
+        hint="it is the graph BlogCatalog3 of datasets.syr.edu (10312 nodes, 39 groups), with groups as y_multi",
+    ),
 }
-GENERATED: dict[str, Callable[..., Task]] = {"grid_scattered": grid_scattered, "grid_localized": grid_localized}
 
 
-def load(
+def load_graph(
     name: str,
     seed: int = 0,
     root: str | os.PathLike[str] | None = None,
     download: bool = False,
     largest_component: bool = False,
 ) -> Task:
-    """The task of that name.
+    """The task of a key of `BENCHMARKS`; `data.load` has these arguments too."""
+    graph, masks = read(name, root, download)
+    if largest_component:
+        graph, masks = _largest_component(graph, masks)
+    return Task.hiding(name, graph, *BENCHMARKS[name].split(graph.y, masks, seed))
 
-    Args:
-        name: A key of `BENCHMARKS`, or `grid_scattered` or `grid_localized`.
-        seed: Which official split, or the seed of the draw.
-        root: Folder of the .npz files.
-        download: Whether to fetch the data set if its file is missing.
-        largest_component: Whether to keep only the largest connected component.
-    """
-    if name in GENERATED:
-        return GENERATED[name](seed=seed)
-    if name not in BENCHMARKS:
-        raise InputError(f"unknown data set {name!r}; choose one of {', '.join([*BENCHMARKS, *GENERATED])}")
+
+def read(
+    name: str, root: str | os.PathLike[str] | None = None, download: bool = False
+) -> tuple[Graph, dict[str, Mask]]:
+    """The graph of a key of `BENCHMARKS` with all its labels, and the masks (splits x nodes) of its official splits."""
     path = data_folder(root) / f"{name}.npz"
     if not path.is_file():
         if not download or BENCHMARKS[name].source is None:
             raise InputError(_how_to_get(name, path))
         _download(BENCHMARKS[name], path)
-    graph = Graph.from_npz(path, all_labels=True)
-    masks, _ = read_arrays(path, MASKS)
-    if largest_component:
-        graph, masks = _largest_component(graph, masks)
-    return Task.hiding(name, graph, *BENCHMARKS[name].split(graph.y, masks, seed))
+    return Graph.from_npz(path, all_labels=True), read_arrays(path, MASKS)[0]
 
 
 def split_version(name: str) -> int:
@@ -169,10 +166,14 @@ def data_folder(root: str | os.PathLike[str] | None = None) -> Path:
     return Path(root or os.environ.get("DPMSNC_DATA") or Path.home() / ".cache" / "dpmsnc")
 
 
+def missing_file(path: Path, advice: str) -> str:
+    """What to say of a file that is not there."""
+    return f"{path} is missing: {advice}; if it lies elsewhere, pass the data folder as root or set DPMSNC_DATA to it"
+
+
 def _how_to_get(name: str, path: Path) -> str:
     benchmark = BENCHMARKS[name]
-    advice = f'load("{name}", download=True) fetches it' if benchmark.source else benchmark.hint
-    return f"{path} is missing: {advice}; if you have the file, pass its folder as root or set DPMSNC_DATA to it"
+    return missing_file(path, f'load("{name}", download=True) fetches it' if benchmark.source else benchmark.hint)
 
 
 def _download(benchmark: Benchmark, path: Path) -> None:

@@ -83,7 +83,7 @@ def disjoint_union(graphs: Sequence[Graph], target: Target | None = None) -> Gra
         >>> disjoint_union([pair, pair]).edge_index.tolist()
         [[0, 2], [1, 3]]
     """
-    _check_alike(graphs)
+    check_alike(graphs)
     target, y = _common_labels(graphs, target)
     first = graphs[0]
     if len(graphs) == 1:
@@ -103,7 +103,7 @@ def disjoint_union(graphs: Sequence[Graph], target: Target | None = None) -> Gra
     )
 
 
-def _check_alike(graphs: Sequence[Graph]) -> None:
+def check_alike(graphs: Sequence[Graph]) -> None:
     """Raise `InputError` unless these are graphs of the same features and kind of label."""
     for k, graph in enumerate(graphs):
         if not isinstance(graph, Graph):

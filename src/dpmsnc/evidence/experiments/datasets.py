@@ -1,18 +1,17 @@
 """`dpmsnc table datasets`: the sizes of the data sets beside those that the paper prints, with its slips marked.
 
-The inductive sets are made of the citation graphs: one graph per node of the public split, that node with its
-neighbours and all edges among them; their sizes are averages over training, validation and test graphs.
+Sizes of the inductive sets, which have many graphs, are averages over training, validation and test graphs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from dpmsnc.data.benchmarks import BENCHMARKS, data_folder, load
-from dpmsnc.data.task import Task
+from dpmsnc.data import BENCHMARKS, INDUCTIVE, InductiveTask, Task, load
+from dpmsnc.data.catalogue import missing_files
 from dpmsnc.evidence.show.summary import MISSING
 from dpmsnc.evidence.show.table import Table
 
@@ -42,10 +41,10 @@ PAPER: dict[str, Statistics] = {
     "ppi": Statistics("2245.3/3257.0/2762.0", "61318.4/99460.0/80988.0", "500", "3", "20/2/2"),
 }
 """Averages per graph, training/validation/test, in the inductive sets."""
-SIZES = ("nodes", "edges", "features", "classes")
+SIZES = ("nodes", "edges", "features", "classes", "split")
+"""What the paper prints; beside it we print the number of graphs."""
 COMPONENTS = ("amazon_photo", "amazon_computers")
 """Sets of which the paper prints the largest component."""
-EGO = "_ego"
 SLIPS = {
     "a": "counts the entries of Planetoid's lists, where some links stand twice or lead back to their node",
     "b": "a slip: the largest component has 245778 edges",
@@ -65,61 +64,68 @@ MARKS = {
 }
 NOTES = (
     "Ours: undirected edges counted once, no self-loops. The Amazon sets are used whole; the paper prints the sizes of",
-    "their largest component. _ego: graphs made of a node's neighbourhood, training/validation/test averages.",
+    "their largest component. A split counts training/validation/test nodes, or graphs where a set has many. Nodes and",
+    "edges of many graphs are averages in each part. _ego: graphs made of a node's neighbourhood.",
 )
 
 Sizes = dict[str, str]
 
 
 def table() -> Table:
-    """A line per data set that the paper has, or whose file is there."""
+    """A line per data set that the paper has, or whose files are there."""
     lines = list(_lines())
-    header = ["data set", *(column for size in SIZES for column in (size, "paper"))]
+    header = ["data set", "graphs", *(column for size in SIZES for column in (size, "paper"))]
     rows = [
-        [name, *(cell for size in SIZES for cell in (ours.get(size, MISSING), _printed(key, theirs, size)))]
+        [
+            name,
+            ours.get("graphs", MISSING),
+            *(cell for size in SIZES for cell in (ours.get(size, MISSING), _printed(key, theirs, size))),
+        ]
         for name, key, ours, theirs in lines
     ]
     slips = ["Paper: " + "; ".join(f"({letter}) {words}" for letter, words in SLIPS.items()) + "."]
-    missing = [name for name, _, ours, _ in lines if not ours]
+    missing = [name for name in _names() if missing_files(name)]
     where = [f"No file here for {', '.join(missing)}; DPMSNC_DATA names the folder of files."] if missing else []
     return Table("Data sets", header, rows, [*NOTES, *slips, *where], records=[_record(*line) for line in lines])
 
 
+def _names() -> list[str]:
+    return list(dict.fromkeys([*PAPER, *BENCHMARKS, *INDUCTIVE]))
+
+
 def _lines() -> Iterator[tuple[str, str, Sizes, Statistics | None]]:
     """Name of the line, key of the paper's marks, our sizes, the paper's."""
-    for name in dict.fromkeys([*PAPER, *BENCHMARKS]):
-        source = name.removesuffix(EGO)
-        there = source in BENCHMARKS and (data_folder() / f"{source}.npz").is_file()
+    for name in _names():
+        there = not missing_files(name)
         if name in COMPONENTS:
             if there:
-                yield name, name, whole(load(name)), None
-            ours = whole(load(name, largest_component=True)) if there else {}
+                yield name, name, sizes(load(name)), None
+            ours = sizes(load(name, largest_component=True)) if there else {}
             yield f"{name}, largest component", name, ours, PAPER[name]
         elif there or name in PAPER:
-            measure = neighbourhoods if name.endswith(EGO) else whole
-            yield name, name, measure(load(source)) if there else {}, PAPER.get(name)
+            yield name, name, sizes(load(name)) if there else {}, PAPER.get(name)
 
 
-def whole(task: Task) -> Sizes:
-    """The sizes of one graph."""
-    graph = task.graph
-    return dict(zip(SIZES, map(str, (graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes))))
+def sizes(task: Task | InductiveTask) -> Sizes:
+    """What we print of a data set."""
+    if isinstance(task, Task):
+        graph, parts = task.graph, [int(mask.sum()) for mask in (task.train, task.validation, task.test)]
+        counts = {"graphs": "1", "nodes": str(graph.num_nodes), "edges": str(graph.num_edges)}
+    else:
+        graph, graphs = task.train[0], (task.train, task.validation, task.test)
+        parts = [len(part) for part in graphs]
+        counts = {
+            "graphs": str(sum(parts)),
+            "nodes": _averages([graph.num_nodes for graph in part] for part in graphs),
+            "edges": _averages([graph.num_edges for graph in part] for part in graphs),
+        }
+    split = "/".join(map(str, parts))
+    return counts | {"features": str(graph.num_features), "classes": str(graph.num_classes), "split": split}
 
 
-def neighbourhoods(task: Task) -> Sizes:
-    """Average sizes of the neighbourhoods of training, validation and test nodes.
-
-    A neighbourhood has the edges to the neighbours, and one for every triangle that the node is in.
-    """
-    adjacency = task.graph.adjacency
-    degree = np.asarray(adjacency.sum(axis=1)).ravel()
-    triangles = np.asarray((adjacency @ adjacency).multiply(adjacency).sum(axis=1)).ravel() / 2
-    averages = {"nodes": 1 + degree, "edges": degree + triangles}
-    splits = (task.train, task.validation, task.test)
+def _averages(parts: Iterable[list[int]]) -> str:
     # a half is rounded up, as the paper does, although 5.95 is a little less than that in binary
-    return whole(task) | {
-        size: "/".join(f"{values[mask].mean() + 1e-6:.1f}" for mask in splits) for size, values in averages.items()
-    }
+    return "/".join(f"{np.mean(part) + 1e-6:.1f}" for part in parts)
 
 
 def _printed(key: str, theirs: Statistics | None, size: str) -> str:
@@ -132,5 +138,5 @@ def _printed(key: str, theirs: Statistics | None, size: str) -> str:
 def _record(name: str, key: str, ours: Sizes, theirs: Statistics | None) -> dict[str, str | int | None]:
     """Sizes as numbers, averages as they are printed."""
     paper = {f"paper_{size}": getattr(theirs, size, None) for size in SIZES}
-    values = {size: ours.get(size) for size in SIZES} | paper
+    values = {size: ours.get(size) for size in ("graphs", *SIZES)} | paper
     return {"dataset": name} | {size: int(v) if v and v.isdigit() else v for size, v in values.items()}
