@@ -1,10 +1,12 @@
 import networkx as nx
 import numpy as np
 import pytest
+from scipy.sparse.csgraph import connected_components
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 from sklearn.metrics import log_loss as sklearn_log_loss
 
 from dpmsnc.graph import Graph
+from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.metrics import (
     METRICS,
     accuracy,
@@ -210,3 +212,36 @@ def test_a_graph_is_right_if_all_its_nodes_are():
     assert graph_accuracy(predicted, truth, everywhere, member) == pytest.approx(2 / 3)
     assert graph_accuracy(predicted, truth, member < 2, member) == pytest.approx(1 / 2)
     assert METRICS["mse"].gain(np.array([1.0]), np.array([3.0]), np.array([True])) == -4
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_graph_accuracy_of_a_union_is_a_loop_over_its_graphs(seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 5, 30)
+    graphs = [from_networkx(nx.path_graph(size)) for size in sizes]
+    truths = [rng.integers(-1, 3, size) for size in sizes]
+    truths[0][:] = -1  # a graph about which nothing is asked is not counted
+    answers = [np.where(rng.random(len(y)) < 0.8, y, rng.integers(0, 3, len(y))) for y in truths]
+    right = [(p == y)[y != -1].all() for p, y in zip(answers, truths) if (y != -1).any()]
+    assert 0 < np.mean(right) < 1
+    batch = GraphBatch.of(graphs)
+    truth, predicted = np.concatenate(truths), np.concatenate(answers)
+    predicted[truth == -1] = rng.integers(0, 3, (truth == -1).sum())
+    _, component = connected_components(batch.graph.adjacency, directed=False)
+    everywhere = np.ones(len(truth), dtype=bool)
+    for member in (batch.member, component, rng.permutation(30)[batch.member] * 10):
+        assert graph_accuracy(predicted, truth, everywhere, member) == pytest.approx(np.mean(right))
+    order = rng.permutation(len(truth))
+    shuffled = graph_accuracy(predicted[order], truth[order], everywhere, batch.member[order])
+    assert shuffled == pytest.approx(np.mean(right))
+    assert np.isnan(graph_accuracy(predicted, truth, truth == -1, batch.member))
+
+
+def test_answers_on_nodes_without_a_label_count_in_no_metric(case):
+    _, graph, predicted, truth, mask = case
+    member, probabilities = np.arange(80) // 8, np.random.default_rng(0).dirichlet(np.ones(3), 80)
+    other = np.where(truth == -1, (predicted + 1) % 3, predicted)
+    other_p = np.where((truth == -1)[:, None], probabilities[:, [1, 2, 0]], probabilities)
+    assert (other != predicted).any()
+    assert scores(predicted, truth, mask, graph, probabilities) == scores(other, truth, mask, graph, other_p)
+    assert graph_accuracy(predicted, truth, mask, member) == graph_accuracy(other, truth, mask, member)
