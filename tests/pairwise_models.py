@@ -65,7 +65,7 @@ def known_labels(labels: dict[int, int], num_nodes: int, num_classes: int) -> Te
 
 def folds_of(log_p: Tensor, y: NDArray[np.int64], fold: NDArray[np.int64]) -> Folds:
     """What is learned from the answers (nodes, folds, classes) of one base model, or of several, stacked."""
-    return Folds(log_p.reshape(-1, *log_p.shape[-3:]), torch.from_numpy(y), torch.from_numpy(fold))
+    return Folds.of(log_p.reshape(-1, *log_p.shape[-3:]), torch.from_numpy(y), torch.from_numpy(fold))
 
 
 def labellings_and_weights(

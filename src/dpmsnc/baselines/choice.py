@@ -51,6 +51,13 @@ class Candidate:
         log_q = np.log(np.maximum(calibrated(pooled, positions, y, weight)[positions, y], 1e-12))
         return np.concatenate([log_q[: len(nodes)], log_q[len(nodes) :].reshape(len(p), -1).mean(axis=0)])
 
+    def unseen(self, labels: Labels, member: NDArray[np.int64]) -> Candidate:
+        """With one answer for all graphs, each from the fit that did not see its labels: no edge joins two graphs."""
+        of_graph = np.zeros(member.max() + 1, dtype=np.int64)
+        of_graph[member[labels.fold >= 0]] = labels.fold[labels.fold >= 0]
+        p = np.stack(self.answers)
+        return Candidate(self.name, iter(()), [p[of_graph[member], np.arange(len(member))]])
+
 
 @dataclass(frozen=True)
 class Labels:

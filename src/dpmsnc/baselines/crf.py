@@ -29,7 +29,7 @@ from torch import Tensor
 
 from dpmsnc.baselines.base import NOT_PROBABILITIES, Baseline, one_hot
 from dpmsnc.baselines.choice import CLOSE, Builders, Candidate, Labels, compare
-from dpmsnc.baselines.folds import assign_folds, fitted
+from dpmsnc.baselines.folds import assign_folds, fitted, in_several_graphs
 from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.grand import GRAND
 from dpmsnc.baselines.lp import LabelPropagation
@@ -38,7 +38,7 @@ from dpmsnc.baselines.pta import PTA
 from dpmsnc.baselines.uniform import Uniform
 from dpmsnc.config import LIMITS, ScalingName, check_number
 from dpmsnc.errors import InputError, ModelFileError
-from dpmsnc.estimators.base import KINDS, METHODS, Method, Which, seeded
+from dpmsnc.estimators.base import KINDS, METHODS, Graphs, Method, Which, seeded
 from dpmsnc.graph import Graph
 from dpmsnc.pairwise.denoiser import PairwiseDenoiser
 from dpmsnc.pairwise.edges import Edges
@@ -133,7 +133,7 @@ class CRF(Baseline):
         return base
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
-        fold = assign_folds(y_train, self.seed)
+        fold = assign_folds(y_train, self.seed, member=graph.member)
         labels = Labels.of(y_train, y_validation, fold)
         auto = isinstance(self.base, str) and self.base == "auto"
         builders = _bases(graph, self.seed) if auto else {str(self.base): self._given_base}
@@ -143,8 +143,12 @@ class CRF(Baseline):
         pools = [informative(bases, scores)[:MOST_BASES]]
         if graph.x is None and "uniform" in builders and pools[0][0].name != "uniform":
             pools.append(compare({"uniform": Uniform}, graph, y_train, labels)[0])
+        half = None
+        if graph.member is not None and in_several_graphs(y_train, graph.member):
+            pools = [[candidate.unseen(labels, graph.member) for candidate in pool] for pool in pools]
+            labels, half = replace(labels, fold=np.minimum(fold, 0)), assign_folds(y_train, self.seed, num_folds=2)
         edges = edges_of(graph)
-        trials = [trial for pool in pools for trial in self._trials(pool, edges, labels)]
+        trials = [trial for pool in pools for trial in self._trials(pool, edges, labels, half)]
         best = max(trials, key=lambda trial: trial.score)
         self.choices_ = describe(trials, scores, best)
         self.bases_ = [fitted(builders[base.name](), graph, y_train) for base in best.bases]
@@ -152,10 +156,19 @@ class CRF(Baseline):
         self.coupling_ = best.potentials.coupling
         self._labels, self._fold_answers = labels, pooled_answers(best.bases)
 
-    def _trials(self, bases: list[Candidate], edges: Edges, labels: Labels) -> Iterator[Trial]:
-        """The base models alone, with one coupling, and with a matrix of them where there are labels enough."""
-        log_p = pooled_answers(bases)
-        folds = Folds(log_p, torch.from_numpy(labels.y), torch.from_numpy(labels.fold))
+    def _trials(
+        self, bases: list[Candidate], edges: Edges, labels: Labels, half: NDArray[np.int64] | None
+    ) -> Iterator[Trial]:
+        """The base models alone, with one coupling, and with a matrix of them where there are labels enough.
+
+        Labels of one graph are asked for fold by fold, those of several graphs in two halves.
+        """
+        log_p, y, fold = pooled_answers(bases), torch.from_numpy(labels.y), torch.from_numpy(labels.fold)
+        folds, of_node = Folds.of(log_p, y, fold), fold
+        if half is not None:
+            of_node = torch.from_numpy(half)
+            folds = Folds.of_graphs(log_p, y, of_node)
+        labels_alone = Folds.of(torch.zeros(1, len(y), int(of_node.max()) + 1, log_p.shape[-1]), y, of_node)
         C = log_p.shape[-1]
         steps = int(np.clip(WORK / (max(len(edges), 1) * C), LEAST_STEPS, MOST_STEPS))
 
@@ -172,7 +185,7 @@ class CRF(Baseline):
                 return trial(with_coupling(one, J, folds, edges, steps))
 
             size = folds.size + len(labels.validation)
-            sign = direction(folds, edges)
+            sign = direction(labels_alone, edges)
             J, best = expected_coupling(one.J.item(), sign, size, lambda J: at(J, steps // 5).score)
             couples = abs(J) >= LEAST_COUPLING or self.coupling == "one"
             chosen = at(J, steps // 3) if couples else trial(learn(folds, edges, "none", steps))
@@ -207,12 +220,12 @@ class CRF(Baseline):
     def sample(
         self,
         num_samples: int = 1,
-        graph: Graph | None = None,
+        graph: Graphs = None,
         known: Any = None,
         *,
         seed: int | None = None,
         condition_on: Which = "known",
-    ) -> NDArray[Any]:
+    ) -> Any:
         """Joint labellings (num_samples, nodes) by name, by Gibbs sampling; the same seed gives the same samples."""
         check_number("num_samples", num_samples, 1, LIMITS["num_samples"], whole=True)
         asked = self._asked(graph, known, condition_on)
@@ -220,13 +233,15 @@ class CRF(Baseline):
         generator, sampler = self._generator(seed), Gibbs(self._potentials, edges_of(asked), self.mean_log_)
         beliefs = self._beliefs(asked, theta, given)
         theta, beliefs, given = (part.expand(-1, num_samples, -1) for part in (theta, beliefs, given))
-        return self.target_.decode(sampler.sample(theta, beliefs, given, SWEEPS, generator).T.numpy())
+        drawn = sampler.sample(theta, beliefs, given, SWEEPS, generator).T.numpy()
+        return self._as_asked(graph, asked, self.target_.decode(drawn), axis=1)
 
     def chains(self, y_train: NDArray[np.int64]) -> ChainSampler:
         """Draws joint labellings of the fitted graph for a model that is to learn from them; only right after `fit`."""
         sampler = Gibbs(self._potentials, edges_of(self.graph_), self.mean_log_)
         unary = self._potentials.unary(self._fold_answers)
-        return ChainSampler(unary, self._propagation(self.graph_), sampler, y_train, self._labels.fold)
+        member = self.graph_.member if in_several_graphs(y_train, self.graph_.member) else None
+        return ChainSampler(unary, self._propagation(self.graph_), sampler, y_train, self._labels.fold, member)
 
     def denoiser(self, graph: Graph, *labels: NDArray[np.int64]) -> PairwiseDenoiser:
         """The denoiser of the pairwise model on a graph, an entry of the batch for each of some known labels."""
@@ -286,7 +301,7 @@ def trial_score(potentials: Potentials, folds: Folds, edges: Edges, labels: Labe
     beliefs = folds.beliefs(potentials, edges, asking_iterations(edges, folds.num_classes))
     V = torch.from_numpy(labels.validation)
     outside = beliefs[V].log_softmax(dim=-1)[torch.arange(len(V)), :, folds.y[V]].mean(dim=1)
-    total = folds.log_likelihood(beliefs).sum() + outside.sum()
+    total = folds.size * folds.log_likelihood(beliefs).mean() + outside.sum()
     C = potentials.num_classes
     couplings = {"none": 0, "one": 2, "full": 1 + C * (C + 1) // 2}[potentials.coupling]
     return ((total - couplings) / (folds.size + len(V))).item()

@@ -19,14 +19,29 @@ NUM_FOLDS = 4
 NO_FOLD = -1
 
 
-def assign_folds(y_train: NDArray[np.int64], seed: int, num_folds: int = NUM_FOLDS) -> NDArray[np.int64]:
-    """The fold of every training label, -1 elsewhere; each class is spread over the folds as evenly as can be."""
+def assign_folds(
+    y_train: NDArray[np.int64], seed: int, num_folds: int = NUM_FOLDS, member: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """The fold of every training label, -1 elsewhere; each class is spread over the folds as evenly as can be.
+
+    Where `member` tells several labelled graphs apart, whole graphs are: labels of a new graph are not known in part.
+    """
+    if member is not None and in_several_graphs(y_train, member):
+        of_graph = np.full(member.max() + 1, NO_FOLD)
+        order = np.random.default_rng(seed).permutation(np.unique(member[y_train != UNKNOWN]))
+        of_graph[order] = np.arange(len(order)) % min(num_folds, len(order))
+        return np.where(y_train != UNKNOWN, of_graph[member], NO_FOLD)
     rng = np.random.default_rng(seed)
     nodes = rng.permutation(np.flatnonzero(y_train != UNKNOWN))
     by_class = nodes[np.argsort(y_train[nodes], kind="stable")]
     fold = np.full(len(y_train), NO_FOLD)
     fold[by_class] = np.arange(len(by_class)) % min(num_folds, max(len(by_class), 1))
     return fold
+
+
+def in_several_graphs(y: NDArray[np.int64], member: NDArray[np.int64] | None) -> bool:
+    """Whether more than one of several graphs has labels."""
+    return member is not None and len(np.unique(member[y != UNKNOWN])) > 1
 
 
 def answers(

@@ -12,7 +12,7 @@ before it is needed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -24,8 +24,9 @@ from dpmsnc.config import LARGEST_SEED, check_number
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.params import Parameters
 from dpmsnc.estimators.search_space import SearchSpace
+from dpmsnc.estimators.several import by_graph, divided, listed, revealed
 from dpmsnc.graph import Graph
-from dpmsnc.graph.split import split_known
+from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.registry import Registry
 
 if TYPE_CHECKING:
@@ -35,16 +36,8 @@ if TYPE_CHECKING:
     from dpmsnc.targets import Target
 
 Which = Literal["known", "train"]
-
-READERS = {
-    "pandas": "Graph.from_tables(edges, nodes)",
-    "networkx": "Graph.from_networkx(graph)",
-    "torch_geometric": "Graph.from_pyg(data)",
-    "scipy": "Graph.from_scipy(adjacency, x, y)",
-    "builtins.str": "Graph.from_npz(path), or dpmsnc.data.load(name).graph for a benchmark",
-}
-"""How to make a graph of what other packages have, by the beginning of a type's full name."""
-
+Graphs = Graph | Sequence[Graph] | None
+"""What is asked about: a graph, several, or what was fitted."""
 
 KINDS: dict[str, type[Estimator]] = {}
 """Every kind of estimator by the name of its class, which saved models go by."""
@@ -77,22 +70,20 @@ class Estimator(Parameters, ABC):
     def _check_settings(self) -> None:
         """Raise `InputError` where an argument is out of its range or not one of its choices."""
 
-    def fit(self, graph: Graph | list[Graph], validation: Any = None) -> Self:
+    def fit(self, graph: Graph | Sequence[Graph], validation: Any = None) -> Self:
         """Learn from the known labels of `graph`.
 
         Args:
-            graph: The graph, or a list that holds it.
+            graph: The graph, or several.
             validation: A share of the known labels, ids or a mask: held back to choose among what was learned from the
-                others. None trains on all of them.
+                others. Or graphs of their own. None trains on all labels.
         """
         return self._fit_split(graph, validation)
 
     def _fit_split(self, graph: Any, validation: Any, **options: Any) -> Self:
         """`fit` with options for `_fit`; a fit that fails while it learns leaves an estimator that is not fitted."""
-        graph = self._one_graph(graph)
         self._check_settings()
-        graph.check_trainable()
-        train, held_back = split_known(graph, validation, self.seed)
+        graph, train, held_back = divided(graph, validation, self.seed, type(self).__name__)
         if not graph.target.names and held_back.any():  # the scale of numbers is learned from training labels alone
             graph = graph.with_labels(graph.y, graph.hide(held_back).target)
         y_train, y_validation = (only(graph, mask) for mask in (train, held_back))
@@ -133,45 +124,46 @@ class Estimator(Parameters, ABC):
 
     def predict(
         self,
-        graph: Graph | None = None,
+        graph: Graphs = None,
         known: Any = None,
         *,
         condition_on: Which = "known",
         clamp_known: bool = True,
-    ) -> NDArray[Any]:
-        """The label of every node, by name, in the order of `graph.ids`.
+    ) -> Any:
+        """The label of every node, by name, in the order of `graph.ids`; of several graphs, a list with one array each.
 
         Args:
-            graph: The graph to answer for, by default the fitted one.
-            known: Labels revealed after training: a mapping or Series from ids to classes, or one per node.
+            graph: The graph to answer for, or several, by default what was fitted.
+            known: Labels revealed after training: a mapping or Series from ids to classes, or one per node; for several
+                graphs a list of these, or None, one for each.
             condition_on: "known" uses every label the graph has; "train" only those trained on, as in the tables.
             clamp_known: Labels that condition come back unchanged; False answers with the method's own opinion.
         """
         asked = self._asked(graph, known, condition_on)
-        return self.target_.decode(self._answer(asked, clamp_known))
+        return self._as_asked(graph, asked, self.target_.decode(self._answer(asked, clamp_known)))
 
     def predict_proba(
         self,
-        graph: Graph | None = None,
+        graph: Graphs = None,
         known: Any = None,
         *,
         condition_on: Which = "known",
         clamp_known: bool = True,
-    ) -> NDArray[np.float64]:
+    ) -> Any:
         """Marginals (nodes, classes), columns in the order of `classes_`; a known label has all of its node's mass."""
         asked = self._asked(graph, known, condition_on)
         proba = self._marginals(asked, asked.y)
-        return self._clamped(asked, proba) if clamp_known else proba
+        return self._as_asked(graph, asked, self._clamped(asked, proba) if clamp_known else proba)
 
     def sample(
         self,
         num_samples: int = 1,
-        graph: Graph | None = None,
+        graph: Graphs = None,
         known: Any = None,
         *,
         seed: int | None = None,
         condition_on: Which = "known",
-    ) -> NDArray[Any]:
+    ) -> Any:
         """Labellings (num_samples, nodes) by name, every node drawn on its own from its marginal; the same seed gives
         the same samples."""
         import torch
@@ -180,12 +172,12 @@ class Estimator(Parameters, ABC):
         check_number("num_samples", num_samples, 1, whole=True)
         marginals = self.target_.mean_field(self._clamped(asked, self._marginals(asked, asked.y)))
         drawn = self.target_.draw(torch.from_numpy(marginals), num_samples, self._generator(seed))
-        return self.target_.decode(drawn.numpy())
+        return self._as_asked(graph, asked, self.target_.decode(drawn.numpy()), axis=1)
 
     def score(
         self,
         truth: Any,
-        graph: Graph | None = None,
+        graph: Graphs = None,
         known: Any = None,
         *,
         condition_on: Which = "known",
@@ -193,12 +185,13 @@ class Estimator(Parameters, ABC):
         """The target's metric (accuracy for classes; less the MSE for numbers) where no label conditioned the answer.
 
         Args:
-            truth: A graph of the same nodes with more labels, a mapping from ids to classes, or one label per node.
+            truth: A graph of the same nodes with more labels, a mapping from ids to classes, or one label per node; for
+                several graphs a list of these, one for each.
         """
         from dpmsnc.metrics import METRICS
 
         asked = self._asked(graph, known, condition_on)
-        y = self._truth(asked, truth)
+        y = self._truth(graph, asked, truth)
         mask = self.target_.known(y) & ~self.target_.known(asked.y)
         if not mask.any():
             raise InputError("the truth has no label that the model was not given already; pass labels of other nodes")
@@ -247,20 +240,32 @@ class Estimator(Parameters, ABC):
     # What follows is shared by the verbs above, and by methods that override some of them.
 
     def _asked(self, graph: Any, known: Any, condition_on: Which) -> Graph:
-        """The graph to answer for, with the labels that condition the answer, as `target_` has them."""
+        """The graph to answer for, with the labels that condition the answer, as `target_` has them; one for all that
+        were asked about."""
         self._check_fitted()
         if condition_on not in get_args(Which):
             raise InputError(f"condition_on={condition_on!r} is not one of {', '.join(get_args(Which))}")
-        asked = self.graph_ if graph is None else self._adapted(graph)
+        if graph is not None and not isinstance(graph, Graph):
+            graphs = revealed([self._adapted(one) for one in listed(graph, type(self).__name__)], known)
+            asked, known = GraphBatch.of(graphs, self.target_).graph, None
+        else:
+            asked = self.graph_ if graph is None else self._adapted(graph)
         if condition_on == "train":
             if not self._is_fitted_graph(asked):
                 raise InputError('another graph has no training labels; leave out condition_on="train" or the graph')
             asked = asked.with_labels(only(self.graph_, self.train_))
+        if known is not None and asked.member is not None:
+            raise InputError("several graphs were fitted; say which the labels belong to, as in predict(graph, known)")
         return asked if known is None else asked.reveal(known)
 
-    def _adapted(self, graph: Any) -> Graph:
+    def _as_asked(self, graph: Any, asked: Graph, rows: NDArray[Any], axis: int = 0) -> Any:
+        """An answer in the form of the question: an array for one graph, a list of them for several."""
+        if isinstance(graph, Graph) or (graph is None and asked.member is None):
+            return rows
+        return [rows] if asked.member is None else by_graph(rows, asked.member, axis)
+
+    def _adapted(self, graph: Graph) -> Graph:
         """Another graph with labels as `target_` has them, or an `InputError` that names what differs."""
-        graph = self._one_graph(graph)
         self.features_.check(graph)
         return graph.with_labels(self._encoded(graph), self.target_)
 
@@ -307,26 +312,18 @@ class Estimator(Parameters, ABC):
         """Marginals that have all their mass on known labels."""
         return np.where(asked.known[:, None], self.target_.certain(asked.y), marginals)
 
-    def _truth(self, asked: Graph, truth: Any) -> NDArray[Any]:
+    def _truth(self, graph: Any, asked: Graph, truth: Any) -> NDArray[Any]:
+        """Labels to compare with, one for every row that is asked about."""
+        if graph is not None and not isinstance(graph, Graph):
+            graphs = listed(graph, type(self).__name__)
+            if not isinstance(truth, (list, tuple)) or len(truth) != len(graphs):
+                raise InputError(f"the truth of {len(graphs)} graphs is a list with one entry for each of them")
+            return np.concatenate([self._truth(one, self._adapted(one), of_one) for one, of_one in zip(graphs, truth)])
         if isinstance(truth, Graph):
             if not np.array_equal(truth.ids, asked.ids):
                 raise InputError("the graph with the truth has other nodes than the one asked about; give the same")
             return self._encoded(truth)
         return asked.with_labels(self.target_.unknown(len(asked.y))).reveal(truth).y
-
-    def _one_graph(self, graph: Any) -> Graph:
-        """The graph itself, or an `InputError` that says how to build one."""
-        if isinstance(graph, Graph):
-            return graph
-        if isinstance(graph, (list, tuple)) and graph and all(isinstance(part, Graph) for part in graph):
-            if len(graph) == 1:
-                return graph[0]
-            raise InputError(f"{type(self).__name__} works on one graph at a time, not on {len(graph)}; pass one")
-        if isinstance(graph, dict):
-            raise InputError("a graph comes first; labels that were learned since go in by name: known={...}")
-        name = f"{type(graph).__module__}.{type(graph).__qualname__}"
-        advice = next((how for start, how in READERS.items() if name.startswith(start)), "Graph.build(edges, x=x, y=y)")
-        raise InputError(f"{type(self).__name__} takes a Graph, not a {type(graph).__name__}; build one with {advice}")
 
     def _generator(self, seed: int | None = None) -> torch.Generator:
         import torch

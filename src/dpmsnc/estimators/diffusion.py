@@ -178,11 +178,11 @@ class DiffusionEstimator(Estimator):
 
     @property
     def corrects_initialiser(self) -> bool:
-        """Whether the network corrects an initialiser; that of tags, numbers and fully labelled graphs does not."""
+        """Whether the network corrects an initialiser; that of tags, numbers and a fully labelled graph does not."""
         from dpmsnc.targets import OneClass
 
-        partly = not self.train_.all()
-        return self.start == "initialiser" and isinstance(self.target_, OneClass) and partly
+        leaves_labels = self.graph_.member is not None or not self.train_.all()
+        return self.start == "initialiser" and isinstance(self.target_, OneClass) and leaves_labels
 
     def _fit_initialiser(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any]) -> CRF:
         """The initialiser under a pairwise model, both of training labels; validation labels choose."""

@@ -7,13 +7,10 @@ it. Nothing here imports torch before `fit` or `load` needs it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
-
-import numpy as np
-from numpy.typing import NDArray
 
 from dpmsnc.config import (
     LIMITS,
@@ -28,7 +25,7 @@ from dpmsnc.config import (
 )
 from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.errors import FitWarning, InputError
-from dpmsnc.estimators.base import Which
+from dpmsnc.estimators.base import Graphs, Which
 from dpmsnc.estimators.diffusion import DiffusionEstimator
 from dpmsnc.estimators.report import FitReport
 from dpmsnc.graph import Graph
@@ -119,7 +116,7 @@ class NodeClassifier(DiffusionEstimator):
 
     def fit(
         self,
-        graph: Graph | list[Graph],
+        graph: Graph | Sequence[Graph],
         validation: Any = 0.2,
         *,
         checkpoint: str | Path | None = None,
@@ -129,9 +126,9 @@ class NodeClassifier(DiffusionEstimator):
         """Learn from the known labels of `graph`.
 
         Args:
-            graph: The graph, or several, which are learned from as one graph of many components.
-            validation: A share of the known labels, ids, or a mask: held back to choose the best weights; None trains
-                on all of them to the end.
+            graph: The graph, or several; then labels of whole graphs are hidden in training, as they are in new ones.
+            validation: A share of the known labels, ids, or a mask: held back to choose the best weights. Or graphs of
+                their own. None trains on all labels to the end.
             checkpoint: A file that holds the state of training, written at every evaluation.
             resume: Go on from `checkpoint` if it exists; the result is the same as without the interruption.
             progress: Called after every step with the running `Trainer`.
@@ -141,10 +138,6 @@ class NodeClassifier(DiffusionEstimator):
         """
         from dpmsnc.targets import OneClass
 
-        if isinstance(graph, (list, tuple)) and len(graph) > 1:
-            from dpmsnc.graph.batch import GraphBatch
-
-            graph = GraphBatch.of([self._one_graph(one) for one in graph]).graph
         checkpoint = None if checkpoint is None else Path(checkpoint)
         self._fit_split(graph, validation, checkpoint=checkpoint, resume=resume, progress=progress)
         if isinstance(self.target_, OneClass):
@@ -167,42 +160,44 @@ class NodeClassifier(DiffusionEstimator):
 
     def predict(
         self,
-        graph: Graph | None = None,
+        graph: Graphs = None,
         known: Any = None,
         *,
         condition_on: Which = "known",
         clamp_known: bool = True,
         callback: Callback | None = None,
-    ) -> NDArray[Any]:
-        """The joint labelling of all nodes, by name, in the order of `graph.ids`.
+    ) -> Any:
+        """The joint labelling of all nodes, by name, in the order of `graph.ids`; of several graphs, a list of them.
 
         Args:
-            graph: The graph to answer for, by default the fitted one; another needs the same features.
-            known: Labels revealed after training (a dict id -> class, or a Series): conditioned on at once, no refit.
+            graph: The graph to answer for, or several, by default what was fitted; another needs the same features.
+            known: Labels revealed after training (a dict id -> class, or a Series; for several graphs a list with one,
+                or None, for each): conditioned on at once, no refit.
             condition_on: "known" uses every label the graph has; "train" only those trained on, as in the tables.
             clamp_known: Known labels come back unchanged; False answers with the model's own opinion on them.
             callback: Called as `callback(t, y_t, estimate)` at every step of the reverse process; clone what you keep.
         """
         asked = self._asked(graph, known, condition_on)
-        return self.target_.decode(self._answer(asked, clamp_known, callback))
+        return self._as_asked(graph, asked, self.target_.decode(self._answer(asked, clamp_known, callback)))
 
     def sample(
         self,
         num_samples: int = 1,
-        graph: Graph | None = None,
+        graph: Graphs = None,
         known: Any = None,
         *,
         temperature: float = 1.0,
         seed: int | None = None,
         condition_on: Which = "known",
-    ) -> NDArray[Any]:
+    ) -> Any:
         """Joint labellings (num_samples, nodes) by name; the same seed gives the same samples."""
         asked = self._asked(graph, known, condition_on)
-        return self.target_.decode(self._draw(asked, num_samples, temperature, seed))
+        drawn = self.target_.decode(self._draw(asked, num_samples, temperature, seed))
+        return self._as_asked(graph, asked, drawn, axis=1)
 
     def predict_proba(
         self,
-        graph: Graph | None = None,
+        graph: Graphs = None,
         known: Any = None,
         *,
         num_samples: int = 32,
@@ -210,7 +205,7 @@ class NodeClassifier(DiffusionEstimator):
         seed: int | None = None,
         condition_on: Which = "known",
         clamp_known: bool = True,
-    ) -> NDArray[np.float64]:
+    ) -> Any:
         """Marginals (nodes, classes), columns in the order of `classes_`; a known label has all of its node's mass.
 
         They are the network's estimates, calibrated on validation labels: at the beginning of the reverse process,
@@ -223,7 +218,7 @@ class NodeClassifier(DiffusionEstimator):
             proba = self._averaged(asked, num_samples, temperature, seed)
         else:
             proba = self.target_.marginals(self._draw(asked, num_samples, temperature, seed, clamp_known))
-        return self._clamped(asked, proba) if clamp_known else proba
+        return self._as_asked(graph, asked, self._clamped(asked, proba) if clamp_known else proba)
 
     @contextmanager
     def using_last(self) -> Iterator[None]:

@@ -100,6 +100,7 @@ def disjoint_union(graphs: Sequence[Graph], target: Target | None = None) -> Gra
         feature_names=first.feature_names,
         edge_attr=None if first.edge_attr is None else np.concatenate([graph.edge_attr for graph in graphs]),
         directed=first.directed,
+        member=np.repeat(np.arange(len(graphs)), sizes),
     )
 
 

@@ -59,6 +59,8 @@ class Graph:
     """Edge features E x D, in the order of `edge_index`; None where the graph has none."""
     directed: bool = False
     """Whether an edge goes from its first node to its second alone; then both directions may be listed."""
+    member: NDArray[np.int64] | None = None
+    """Which of several graphs each node belongs to, where this is their disjoint union; else None."""
     _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FEATURES = ("x", "x_data", "x_indices", "x_indptr", "x_shape", "feature_names")
 LABELS = ("y", "y_multi", "classes", "target")
-KEYS = ("edge_index", "edge_attr", "directed", "ids", *FEATURES, *LABELS, *MASKS)
+KEYS = ("edge_index", "edge_attr", "directed", "member", "ids", *FEATURES, *LABELS, *MASKS)
 """The arrays that are read from an .npz file."""
 FEW = 10**6
 """So many nodes or feature columns are always believed, even where nothing in a file is said of them."""
@@ -55,6 +55,8 @@ def npz_parts(graph: Graph) -> dict[str, Any]:
         parts["x"] = graph.x
     if graph.edge_attr is not None:
         parts["edge_attr"] = graph.edge_attr
+    if graph.member is not None:
+        parts["member"] = graph.member
     return parts | ({"directed": True} if graph.directed else {})
 
 
@@ -88,7 +90,20 @@ def _graph(parts: dict[str, Array]) -> Graph:
         feature_names=None if names is None else names.tolist(),
         directed=bool(parts.get("directed", False)),
     )
+    if "member" in parts:
+        graph = replace(graph, member=_member(parts["member"], graph))
     return graph if target is None else _with_target(graph, target, parts["y"])
+
+
+def _member(member: Array, graph: Graph) -> Array:
+    """Which graph each node belongs to, one after the other and with no edge between two."""
+    member = member.astype(np.int64)
+    steps = np.diff(member, prepend=0)
+    if member.shape != (graph.num_nodes,) or not np.isin(steps, (0, 1)).all():
+        raise ValueError("member must number the graphs of the nodes from 0, graph by graph")
+    if (member[graph.edge_index[0]] != member[graph.edge_index[1]]).any():
+        raise ValueError("an edge leads from one of the graphs into another")
+    return member
 
 
 def _features(parts: dict[str, Array]) -> Any:

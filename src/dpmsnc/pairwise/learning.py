@@ -43,33 +43,51 @@ BOUNDS = {"a": (0.0, None), "gamma": (0.0, 2.0)}
 
 
 class Folds:
-    """What a pairwise model learns from: unaries, known labels and labels that are asked for, fold by fold."""
+    """What a pairwise model learns from: unaries, known labels and labels that are asked for, entry by entry."""
 
-    def __init__(self, log_p: Tensor, y: Tensor, fold: Tensor) -> None:
+    def __init__(self, log_p: Tensor, y: Tensor, shown: Tensor, asked: Tensor) -> None:
         """
         Args:
-            log_p: Log-probabilities (bases, nodes, folds, classes) of base models that were fitted without the fold.
+            log_p: Log-probabilities (bases, nodes, entries, classes) of base models that did not see what is asked for.
             y: Labels (nodes,), read where there is one.
-            fold: The fold of every training label, -1 elsewhere.
+            shown: Where a label is known (nodes, entries).
+            asked: Where one is asked for (nodes, entries).
         """
-        self.log_p, self.y, self.fold = log_p, y, fold
+        self.log_p, self.y = log_p, y
         self.num_classes = log_p.shape[-1]
-        self.count, self.size = log_p.shape[2], int((fold >= 0).sum())
-        shown = (fold.unsqueeze(1) >= 0) & (fold.unsqueeze(1) != torch.arange(self.count))
         labels = nn.functional.one_hot(y.clamp_min(0), log_p.shape[-1]).to(log_p.dtype)
         self.known = labels.unsqueeze(1) * shown.unsqueeze(-1)
-        """One-hot labels (nodes, folds, classes) of all folds but each, zero elsewhere."""
-        self.asked = torch.nonzero(fold >= 0).squeeze(1)
+        """One-hot labels (nodes, entries, classes), zero where none is known."""
+        self.row, self.entry = asked.nonzero(as_tuple=True)
+        self.size = int(asked.any(dim=1).sum())
+        """Labels that are asked for, each once."""
+
+    @classmethod
+    def of(cls, log_p: Tensor, y: Tensor, fold: Tensor) -> Folds:
+        """An entry for every fold, whose labels are asked for given all others; `fold` is -1 where there is none."""
+        asked = fold.unsqueeze(1) == torch.arange(log_p.shape[2])
+        return cls(log_p, y, (fold.unsqueeze(1) >= 0) & ~asked, asked)
+
+    @classmethod
+    def of_graphs(cls, log_p: Tensor, y: Tensor, half: Tensor) -> Folds:
+        """Labels of graphs that no base model saw: all of them given nothing, and each half given the other.
+
+        `log_p` has one entry; `half` is 0, 1, or -1 where there is no label.
+        """
+        labelled, first = half >= 0, half == 0
+        second = labelled & ~first
+        shown = torch.stack([torch.zeros_like(first), first, second], dim=1)
+        return cls(log_p.expand(-1, -1, 3, -1), y, shown, torch.stack([labelled, second, first], dim=1))
 
     def beliefs(self, potentials: Potentials, edges: Edges, iterations: int) -> Tensor:
-        """Logits (nodes, folds, classes)."""
+        """Logits (nodes, entries, classes)."""
         propagation = Propagation(potentials, edges, edges.mean_log)
         return propagation.beliefs(potentials.unary(self.log_p), self.known, iterations)
 
     def log_likelihood(self, beliefs: Tensor) -> Tensor:
-        """log belief_i(y_i) of every training label, in its fold."""
-        log_q = beliefs[self.asked, self.fold[self.asked]].log_softmax(dim=-1)
-        return log_q.gather(1, self.y[self.asked].unsqueeze(1)).squeeze(1)
+        """log belief_i(y_i) of everything that is asked for."""
+        log_q = beliefs[self.row, self.entry].log_softmax(dim=-1)
+        return log_q.gather(1, self.y[self.row].unsqueeze(1)).squeeze(1)
 
 
 def learn(folds: Folds, edges: Edges, coupling: Coupling, steps: int = 25) -> Potentials:
@@ -87,13 +105,12 @@ def begin(folds: Folds, edges: Edges) -> Potentials:
     return min(trials, key=lambda trial: loss_of(trial, folds, edges).item())
 
 
-def direction(folds: Folds, edges: Edges) -> float:
+def direction(labels: Folds, edges: Edges) -> float:
     """Whether neighbours agree (1) or differ (-1), by their labels alone.
 
     Base models that smooth over neighbours may ask for the opposite, to be smoothed less.
     """
-    labels_alone = Folds(torch.zeros_like(folds.log_p[:1]), folds.y, folds.fold)
-    return 1.0 if begin(labels_alone, edges).J.item() >= 0 else -1.0
+    return 1.0 if begin(labels, edges).J.item() >= 0 else -1.0
 
 
 def refine(potentials: Potentials, coupling: Coupling, folds: Folds, edges: Edges, steps: int) -> Potentials:

@@ -54,6 +54,10 @@ class ChainSampler:
     Each is drawn given all training labels, from answers of base models that did not see its fold. What is given to a
     model that learns from it, and to the denoiser that it is to correct, are the labels of the other folds; in every
     other call also some of its own labels, up to half of them.
+
+    Several graphs are one fold, since base models are asked about each of them without its labels. Nothing is given, or
+    in every other call a share of the labels of each graph, from none to all. Graphs without a training label, which
+    are there for validation, are not learned from.
     """
 
     def __init__(
@@ -63,14 +67,18 @@ class ChainSampler:
         sampler: Gibbs,
         y_train: NDArray[np.int64],
         fold: NDArray[np.int64],
+        member: NDArray[np.int64] | None = None,
     ) -> None:
-        """`unary` (nodes, folds, classes) is theta from base models without the fold."""
+        """`unary` (nodes, folds, classes) is theta from base models without the fold; `member` tells graphs apart."""
         self.denoiser, self.sampler, self.num_folds = PairwiseDenoiser(propagation, unary), sampler, unary.shape[1]
         self.truth = torch.from_numpy(y_train).to(unary.device).unsqueeze(1).expand(-1, self.num_folds)
         of_node = torch.from_numpy(fold).to(unary.device).unsqueeze(1)
         self.labelled = (of_node >= 0).expand(-1, self.num_folds)
         self.hidden = of_node == torch.arange(self.num_folds, device=unary.device)
         self.given = self.labelled & ~self.hidden
+        self.member = None if member is None else torch.from_numpy(member).to(unary.device)
+        self.learned = self.in_labelled_graphs()
+        """Rows to learn from (nodes,)."""
         self.messages = self.denoiser.first_messages(self.known(self.truth, self.given))
         everything = self.known(self.truth, self.labelled)
         self.beliefs, self.all_known = self.denoiser.given(everything)(torch.zeros_like(unary)), everything.y
@@ -87,12 +95,23 @@ class ChainSampler:
             y = self.sampler.sample(self.denoiser.theta, self.beliefs, self.all_known, SWEEPS, generator)
         else:
             y = torch.where(self.labelled, self.truth, labels.T.to(self.truth.device))
-        shown = self.given
-        if shows_own:
-            share = MOST_SHOWN * torch.rand(self.num_folds, generator=generator)
-            chosen = (torch.rand(y.shape, generator=generator) < share).to(y.device)
-            shown = shown | (chosen & ~self.hidden)
+        shown = self.given | self.own(generator).to(y.device) if shows_own else self.given
         return Chains(y.T, shown.T, torch.arange(self.num_folds, device=y.device))
+
+    def own(self, generator: torch.Generator) -> Tensor:
+        """Which of its own labels a labelling gives (nodes, folds)."""
+        if self.member is not None:
+            share = torch.rand(int(self.member[-1]) + 1, self.num_folds, generator=generator)[self.member.cpu()]
+            return torch.rand(share.shape, generator=generator) < share
+        share = MOST_SHOWN * torch.rand(self.num_folds, generator=generator)
+        return (torch.rand(self.hidden.shape, generator=generator) < share) & ~self.hidden.cpu()
+
+    def in_labelled_graphs(self) -> Tensor:
+        """All rows, or those of graphs that have a training label."""
+        labelled = self.labelled[:, 0]
+        if self.member is None:
+            return torch.ones_like(labelled)
+        return torch.isin(self.member, self.member[labelled])
 
     def logits(self, chains: Chains, evidence: Tensor) -> Tensor:
         """Messages begin as those of the labels of other folds."""

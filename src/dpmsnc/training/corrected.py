@@ -58,6 +58,8 @@ class Initialiser(Protocol):
     """Where joint labellings come from, and what a network corrects on them."""
 
     num_folds: int
+    learned: Tensor
+    """Rows whose labels are learned from (rows,); others are there for validation alone."""
 
     @property
     def denoiser(self) -> InitialDenoiser:
@@ -106,7 +108,10 @@ class Corrected(PartlyLabelled):
         self.first: Tensor | None = None
         """What the initialiser scored, label by label."""
         self.leads, self.behind = False, 0
-        self.pseudo_weight = min(1.0, MOST_PSEUDO / max(1, int((~self.train).sum())))
+        learned = initialiser.learned.to(self.train.device)
+        pseudo_weight = min(1.0, MOST_PSEUDO / max(1, int((learned & ~self.train).sum())))
+        self.learning_weight = torch.where(self.train, 1.0, pseudo_weight) * learned
+        """Of every row where it is asked for."""
         self.sharpness = self.best_sharpness = 1.0
 
     def refresh(self, step: int) -> None:
@@ -136,7 +141,7 @@ class Corrected(PartlyLabelled):
         offset = self.initialiser.logits(drawn, evidence)[rows]
         y_0, eps, mask = y_0[rows], eps[rows], drawn.shown[:, rows].T
         shown = Known(mask, y_0 * mask.unsqueeze(-1)) if self.shows_known else None
-        weights = ~mask * torch.where(self.train[rows], 1.0, self.pseudo_weight).unsqueeze(1)
+        weights = ~mask * self.learning_weight[rows].unsqueeze(1)
         return Draw(graph, y_0, t, eps, weights / weights.sum().clamp_min(1), shown, self.keep(rows), offset)
 
     def times(self, draws: int) -> Tensor:

@@ -1,0 +1,85 @@
+"""One graph or several, as users pass them to the verbs, and answers in the same form.
+
+Several graphs are learned from, and answered for, as their disjoint union: no edge leads from one into another, so
+nothing that works along edges can tell the difference. `Graph.member` says which of them a node belongs to. Graphs for
+validation are components of the same union, of which no label is learned from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmsnc.errors import InputError
+from dpmsnc.graph import Graph
+from dpmsnc.graph.batch import GraphBatch
+from dpmsnc.graph.split import Mask, split_known
+
+READERS = {
+    "pandas": "Graph.from_tables(edges, nodes)",
+    "networkx": "Graph.from_networkx(graph)",
+    "torch_geometric": "Graph.from_pyg(data)",
+    "scipy": "Graph.from_scipy(adjacency, x, y)",
+    "builtins.str": "Graph.from_npz(path), or dpmsnc.data.load(name).graph for a benchmark",
+}
+"""How to make a graph of what other packages have, by the beginning of a type's full name."""
+
+
+def are_graphs(value: Any) -> bool:
+    """Whether it is a sequence of graphs, and not one graph, labels or ids."""
+    return isinstance(value, (list, tuple)) and len(value) > 0 and all(isinstance(part, Graph) for part in value)
+
+
+def listed(value: Any, asker: str) -> list[Graph]:
+    """The graphs, one or several, or an `InputError` that says how to build one."""
+    if isinstance(value, Graph):
+        return [value]
+    if are_graphs(value):
+        return list(value)
+    if isinstance(value, dict):
+        raise InputError("a graph comes first; labels that were learned since go in by name: known={...}")
+    if isinstance(value, (list, tuple)):
+        if not value:
+            raise InputError(f"{asker} was given an empty list; pass at least one Graph")
+        value = next(part for part in value if not isinstance(part, Graph))
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    advice = next((how for start, how in READERS.items() if name.startswith(start)), "Graph.build(edges, x=x, y=y)")
+    raise InputError(f"{asker} takes a Graph, not a {type(value).__name__}; build one with {advice}")
+
+
+def divided(graph: Any, validation: Any, seed: int, asker: str) -> tuple[Graph, Mask, Mask]:
+    """The graph to learn from, and which of its labels are trained on and which are held back.
+
+    `validation` is one of the ways to divide the labels of the graph (`split_known`), or graphs of their own.
+    """
+    graphs = listed(graph, asker)
+    batch = GraphBatch.of(graphs)
+    batch.graph.check_trainable()
+    if not isinstance(validation, Graph) and not are_graphs(validation):
+        return batch.graph, *split_known(batch.graph, validation, seed)
+    target, others = batch.graph.target, listed(validation, asker)
+    if target.names and (new := sorted({str(n) for g in others for n in g.classes if n not in target.names})):
+        raise InputError(f"no graph to learn from has the label {new[0]}, which a validation graph has; add one")
+    union = GraphBatch.of([*graphs, *others], target if target.names else None).graph
+    assert union.member is not None
+    held_back = union.known & (union.member >= len(graphs))
+    if not held_back.any():
+        raise InputError("the validation graphs have no label to compare with; label some, or pass validation=None")
+    return union, union.known & ~held_back, held_back
+
+
+def revealed(graphs: Sequence[Graph], known: Any) -> list[Graph]:
+    """The graphs with more labels known, of which `known` has a mapping, or None, for each."""
+    if known is None:
+        return list(graphs)
+    if not isinstance(known, (list, tuple)) or len(known) != len(graphs):
+        raise InputError(f"known of {len(graphs)} graphs is a list with a mapping, or None, for each of them")
+    return [graph if labels is None else graph.reveal(labels) for graph, labels in zip(graphs, known)]
+
+
+def by_graph(rows: NDArray[Any], member: NDArray[np.int64], axis: int = 0) -> list[NDArray[Any]]:
+    """The rows of every graph, from those of the union."""
+    return np.split(rows, np.flatnonzero(np.diff(member)) + 1, axis=axis)
