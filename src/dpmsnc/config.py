@@ -42,6 +42,7 @@ LIMITS = {
     "buffer_size": 2**16,
     "samples_per_refresh": 2**16,
     "parts": 10**6,
+    "batch_size": 10**9,
 }
 """Largest sizes that anybody could mean; a file with more is damaged or means harm."""
 
@@ -138,6 +139,11 @@ class Training:
     patience: int = 10
     """Stop after so many evaluations without a better validation score; with start="initialiser" also after two fifths
     of them without a lead over the initialiser."""
+    select_by: str | None = None
+    """The metric of validation labels that chooses weights, such as "accuracy" or "graph_accuracy"; None takes the
+    target's own, and with start="initialiser" the likelihood."""
+    batch_size: int | None = None
+    """Graphs of a step where several fully labelled ones are learned from with start="random"; None takes all."""
     class_shares: ClassShares = "auto"
     """In validation accuracy, classes count as they are among validation nodes, or by the shares that the initialiser
     gives them among unlabelled nodes ("estimated", where every class has a validation node); "auto" is the latter where
@@ -150,6 +156,8 @@ class Training:
         check_range(self, **{name: (1, LIMITS.get(name, inf)) for name in (*counts, "parts", "patience")})
         check_range(self, **dict.fromkeys(amounts, (0, inf)))
         check_range(self, averaging=(0, 1), hide_features=(0, 1))
+        if self.batch_size is not None:
+            check_range(self, batch_size=(1, LIMITS["batch_size"]))
         if self.unlabelled_weight != "confidence":
             check_range(self, unlabelled_weight=(0, inf))
 

@@ -61,9 +61,9 @@ class Metric:
     unit: Literal["%", ""] = "%"
     """Shares are shown in per cent, errors as they are."""
 
-    def gain(self, predicted: Labels, truth: Labels, mask: Mask) -> float:
-        """The metric of labels, with the sign that makes more better."""
-        value = self.function(predicted, truth, mask)
+    def gain(self, predicted: Labels, truth: Labels, mask: Mask, *needed: Any) -> float:
+        """The metric of labels, with the sign that makes more better; `needed` is what else it needs."""
+        value = self.function(predicted, truth, mask, *needed)
         return value if self.higher_is_better else -value
 
 
@@ -193,12 +193,14 @@ def scores(
     """Every metric that fits the graph's target, by name; those of probabilities only where they are given."""
     result = {}
     for name, metric in METRICS.items():
-        if graph.target.kind not in metric.fits or metric.needs == "member":
+        if graph.target.kind not in metric.fits or (metric.needs == "member" and graph.member is None):
             continue
         if metric.needs == "labels":
             result[name] = metric.function(predicted, truth, mask)
         elif metric.needs == "graph":
             result[name] = metric.function(predicted, truth, mask, graph)
+        elif metric.needs == "member":
+            result[name] = metric.function(predicted, truth, mask, graph.member)
         elif probabilities is not None:
             result[name] = metric.function(probabilities, truth, mask)
     return result

@@ -7,7 +7,6 @@ import torch
 from dpmsnc.config import Training
 from dpmsnc.diffusion.objective import Objective
 from dpmsnc.diffusion.schedule import Schedule
-from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
 from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.nn.denoiser import Denoiser
@@ -31,9 +30,9 @@ def trainer(shows_known: bool, parameterisation: str = "label", **options: float
     return Trainer(optimiser, objective, source, settings, generator)
 
 
-def test_graphs_without_all_labels_are_refused():
-    with pytest.raises(InputError, match="every node needs a label"):
-        LabelledGraphs.of([PATH.with_labels(np.array([0, 1, -1]))])
+def test_a_node_without_a_label_is_known_to_be_one():
+    batch = LabelledGraphs.of([PATH.with_labels(np.array([0, 1, -1])), CYCLE])
+    assert batch.known.tolist() == [True, True, False] + [True] * CYCLE.num_nodes
 
 
 @pytest.mark.parametrize("backbone", ["gcn", "gat", "gcnii", "sage", "gin"])

@@ -191,15 +191,4 @@ def _download(benchmark: Benchmark, path: Path) -> None:
 def _largest_component(graph: Graph, masks: dict[str, Mask]) -> tuple[Graph, dict[str, Mask]]:
     _, component = connected_components(graph.adjacency, directed=False)
     kept = component == np.bincount(component).argmax()
-    position = np.cumsum(kept) - 1
-    inside = kept[graph.edge_index[0]]
-    part = replace(
-        graph,
-        num_nodes=int(kept.sum()),
-        edge_index=position[graph.edge_index[:, inside]],
-        x=None if graph.x is None else graph.x[kept],
-        y=graph.y[kept],
-        ids=graph.ids[kept],
-        edge_attr=None if graph.edge_attr is None else graph.edge_attr[inside],
-    )
-    return part, {key: mask[:, kept] for key, mask in masks.items()}
+    return graph.subgraph(kept), {key: mask[:, kept] for key, mask in masks.items()}

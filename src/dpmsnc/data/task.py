@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -140,3 +141,10 @@ class InductiveTask:
     @property
     def num_classes(self) -> int:
         return len(self.target.names)
+
+    @cached_property
+    def tested(self) -> Task:
+        """The test graphs as one task, their disjoint union, of which no label is known and all are asked for."""
+        union, truth = GraphBatch.of(self.test).graph, np.concatenate(self.truth)
+        nothing = np.zeros(len(truth), dtype=bool)
+        return Task(self.name, union, truth, nothing, nothing, self.target.known(truth))

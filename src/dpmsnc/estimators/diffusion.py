@@ -47,14 +47,24 @@ if TYPE_CHECKING:
     from dpmsnc.graph.features import Features
     from dpmsnc.nn.denoiser import Denoiser
     from dpmsnc.training.corrected import Exam
+    from dpmsnc.training.full import FullyLabelled
+    from dpmsnc.training.optimiser import Optimiser
     from dpmsnc.training.trainer import History, Source, Trainer
+
+
+NEARLY_ALL = 0.95
+"""Share of known labels from which on several graphs count as fully labelled; the others are in no loss."""
 
 
 class DiffusionEstimator(Estimator):
     """A denoiser, the objective that trains it, and the posterior that is asked."""
 
     process: ClassVar[ProcessName] = "gaussian"
-    added_later: ClassVar[Mapping[str, Any]] = {"start": "random"}
+    added_later: ClassVar[Mapping[str, Any]] = {
+        "start": "random",
+        "training.select_by": None,
+        "training.batch_size": None,
+    }
 
     backbone: BackboneSpec
     hidden_channels: int
@@ -132,7 +142,6 @@ class DiffusionEstimator(Estimator):
 
         from dpmsnc.baselines.base import check_probabilities
         from dpmsnc.training.corrected import Corrected
-        from dpmsnc.training.full import FullyLabelled, LabelledGraphs
         from dpmsnc.training.optimiser import Optimiser
         from dpmsnc.training.partial import PartlyLabelled
         from dpmsnc.training.trainer import Trainer
@@ -143,9 +152,8 @@ class DiffusionEstimator(Estimator):
         objective, generator = self._objective(), self._generator()
         train, validation = self.target_.known(y_train), self.target_.known(y_validation)
         source: Source
-        if train.all():
-            batch = LabelledGraphs.of([graph], features=self.features_, device=self._device())
-            source = FullyLabelled(optimiser, objective, [batch], self.training, generator)
+        if self._fully_labelled(graph):
+            source = self._full_source(graph, optimiser, objective, generator)
         else:
             labels = np.where(train.reshape(-1, *[1] * (y_train.ndim - 1)), y_train, y_validation)
             parts: dict[str, Any] = {
@@ -155,6 +163,7 @@ class DiffusionEstimator(Estimator):
                 "options": self.training,
                 "sampling": self.sampling,
                 "generator": generator,
+                "member": None if graph.member is None else self._tensor(graph.member),
             }
             if self.corrects_initialiser:
                 self.initialiser_ = self._fit_initialiser(graph, y_train, y_validation)
@@ -175,6 +184,29 @@ class DiffusionEstimator(Estimator):
                     optimiser, objective, self._tensors(graph), initial=self._tensor(initial), **parts
                 )
         return Trainer(optimiser, objective, source, self.training, generator)
+
+    def _fully_labelled(self, graph: Graph) -> bool:
+        """Whether (nearly) all labels of what is trained on are known, so that there is no E-step."""
+        if self.corrects_initialiser or graph.member is None:
+            return bool(self.train_.all())
+        rows = np.isin(graph.member, graph.member[self.train_])
+        return bool(self.train_[rows].mean() >= NEARLY_ALL)
+
+    def _full_source(
+        self, graph: Graph, optimiser: Optimiser, objective: Objective, generator: torch.Generator
+    ) -> FullyLabelled:
+        """Training on fully labelled graphs, in batches of so many; validation graphs score."""
+        from dpmsnc.training.full import FullyLabelled, LabelledGraphs
+
+        def labelled(nodes: NDArray[np.bool_]) -> LabelledGraphs:
+            return LabelledGraphs.of([graph.subgraph(nodes)], features=self.features_, device=self._device())
+
+        member = np.zeros(graph.num_nodes, dtype=np.int64) if graph.member is None else graph.member
+        trained = np.unique(member[self.train_])
+        batches = np.split(trained, np.arange(0, len(trained), self.training.batch_size or len(trained))[1:])
+        validation = labelled(np.isin(member, member[self.validation_])) if self.validation_.any() else None
+        sources = [labelled(np.isin(member, batch)) for batch in batches]
+        return FullyLabelled(optimiser, objective, sources, self.training, generator, validation, self.sampling)
 
     @property
     def corrects_initialiser(self) -> bool:
@@ -208,7 +240,9 @@ class DiffusionEstimator(Estimator):
             return denoiser.given(known)(torch.zeros_like(known.y))
 
         train, y = self.target_.known(y_train), np.where(half >= 0, y_validation, y_train)
-        return Exam.of(self._tensor(y), self._tensor(train), self._tensor(half), initial, self.target_)
+        masks = self._tensor(train), self._tensor(half)
+        given_training = self.initialiser_.denoiser(graph, y_train)
+        return Exam.of(self._tensor(y), *masks, initial, self.target_, given_training)
 
     def _fit_features(self, graph: Graph) -> Features:
         from dpmsnc.graph.features import Features

@@ -23,7 +23,8 @@ class Parameters:
     """What a constructor was given, by name."""
 
     added_later: ClassVar[Mapping[str, Any]] = {}
-    """Arguments that came when there were stored runs already, with the value that those runs had without saying so."""
+    """Arguments that came when there were stored runs already, with the value that those runs had without saying so;
+    those within a group of settings as in "training.select_by"."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's arguments; with `deep`, also the fields of those that are settings or estimators."""
@@ -53,12 +54,7 @@ class Parameters:
 
     def configuration(self) -> dict[str, Any]:
         """What stored runs are found by: `method_params`, but for what was `added_later` and is as it was before."""
-        params = self.method_params()
-        return {
-            name: value
-            for name, value in params.items()
-            if name not in self.added_later or value != self.added_later[name]
-        }
+        return _leaving_out(self.method_params(), self.added_later)
 
     def __repr__(self) -> str:
         return _shown(self, _defaults(type(self)))
@@ -73,6 +69,15 @@ def _defaults(kind: Any) -> dict[str, Any]:
     return {
         a.name: made[a.name]() if made.get(a.name, MISSING) is not MISSING else a.default  # type: ignore[operator]
         for a in arguments
+    }
+
+
+def _leaving_out(params: dict[str, Any], values: Mapping[str, Any], group: str = "") -> dict[str, Any]:
+    """Nested parameters but for those, by dotted name, that have the given values."""
+    return {
+        name: _leaving_out(value, values, f"{group}{name}.") if isinstance(value, dict) else value
+        for name, value in params.items()
+        if f"{group}{name}" not in values or value != values[f"{group}{name}"]
     }
 
 

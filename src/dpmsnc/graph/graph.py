@@ -275,15 +275,28 @@ class Graph:
 
     def undirected(self) -> Graph:
         """The same graph with directions ignored; of two opposite edges the features of the first are kept."""
-        from dpmsnc.graph import edges
+        from dpmsnc.graph import derived
 
-        if not self.directed:
-            return self
-        if len(self.y) != self.num_nodes:
-            raise InputError("labels on directed edges do not say what the label of an undirected one is")
-        edge_index, edge_attr, notes = edges.simple_edges(self.edge_index, self.num_nodes, self.edge_attr)
-        graph = replace(self, edge_index=edge_index, edge_attr=edge_attr, directed=False)
-        return replace(graph, notes=(*self.notes, *notes))
+        return derived.without_directions(self)
+
+    def subgraph(self, nodes: NDArray[np.bool_]) -> Graph:
+        """The nodes under a mask, with the edges among them."""
+        from dpmsnc.graph import derived
+
+        return derived.subgraph(self, nodes)
+
+    def grown(self, nodes: Sequence[Any], edges: Any, *, x: Any = None, y: Any = None) -> Graph:
+        """The same graph with nodes that arrived since, behind the others; all known labels stay.
+
+        Args:
+            nodes: Ids of the new nodes.
+            edges: New edges as in `build`, between ids old and new.
+            x: Features of the new nodes, one row each, where the graph has features.
+            y: Labels of the new nodes as in `build`; by default none is known.
+        """
+        from dpmsnc.graph import derived
+
+        return derived.grown(self, nodes, edges, x, y)
 
     def __repr__(self) -> str:
         known = int(self.known.sum())

@@ -86,14 +86,25 @@ class Exam:
     row: Tensor
     entry: Tensor
     """Rows and entries that are asked for (asked,)."""
+    denoiser: InitialDenoiser
+    """Of the initialiser given the training labels."""
 
     @classmethod
-    def of(cls, y: Tensor, train: Tensor, half: Tensor, initial: Callable[[Known], Tensor], target: Target) -> Exam:
+    def of(
+        cls,
+        y: Tensor,
+        train: Tensor,
+        half: Tensor,
+        initial: Callable[[Known], Tensor],
+        target: Target,
+        denoiser: InitialDenoiser,
+    ) -> Exam:
         """`half` is 0 or 1 on validation rows and -1 elsewhere; `initial` asks the initialiser."""
         given = torch.stack([train, train | (half == 0), train | (half == 1)], dim=1)
         asked = torch.stack([half >= 0, half == 1, half == 0], dim=1)
         known = Known(given, target.field(y).unsqueeze(1) * given.unsqueeze(-1))
-        return cls(known, initial(known), *asked.nonzero(as_tuple=True))
+        row, entry = asked.nonzero(as_tuple=True)
+        return cls(known, initial(known), row, entry, denoiser)
 
 
 class Corrected(PartlyLabelled):
@@ -125,9 +136,7 @@ class Corrected(PartlyLabelled):
 
     def own_labellings(self, count: int) -> Tensor:
         """Joint labellings (folds, rows) of the averaged weights, each on base models that did not see its fold."""
-        initial, single = self.initialiser.denoiser, replace(self.sampling, progressive=0.0)
-        posterior = Posterior(self.optimiser.averaged, self.objective, self.graph, self.known, single, initial)
-        return posterior.sample(count, 1.0, self.generator).T
+        return self.single_run(self.initialiser.denoiser).sample(count, 1.0, self.generator).T
 
     def draw(self) -> Draw:
         rows, graph = self.part()
@@ -151,9 +160,27 @@ class Corrected(PartlyLabelled):
         return torch.cat([at_end, others])
 
     def score(self) -> float:
-        """Geometric mean of the calibrated probabilities of validation labels, as they are asked for."""
+        """Geometric mean of the calibrated probabilities of validation labels, as they are asked for; or the metric
+        that is to choose weights, of a single prediction."""
         if not bool(self.validation.any()):
             return math.nan
+        likelihood = self.likelihood()
+        if self.options.select_by is None:
+            return likelihood
+        self.may_be_kept = True
+        return self.rate(self.predicted())
+
+    def predicted(self) -> Tensor:
+        """The labels that are answered given the training labels."""
+        return self.single_run(self.exam.denoiser).sample(1, self.sampling.temperature, self.generator).squeeze(1)
+
+    def single_run(self, initial: InitialDenoiser) -> Posterior:
+        """What the averaged weights say given the training labels, as a correction of that denoiser."""
+        single = replace(self.sampling, progressive=0.0)
+        return Posterior(self.optimiser.averaged, self.objective, self.graph, self.known, single, initial)
+
+    def likelihood(self) -> float:
+        """Of the validation labels, a geometric mean; it also says whether the network leads."""
         log_p, y = self.exam_answers(), self.labels[self.exam.row]
         weight = torch.full((len(y),), 1.0) if self.class_weight is None else self.row_weight[self.exam.row]
         weight = (weight / weight.sum()).to(log_p)

@@ -5,9 +5,9 @@ With every label of G_1 .. G_M known there is no E-step, and the bound is that o
     L = sum_m E_{t_m, eps} || eps - eps_theta(y_{t_m}, G_m, t_m) ||^2,      y_{t_m} from y_m, with its own time t_m
 
 (or the loss of the target, as the objective has it). Graphs are trained on together as the components of their disjoint
-union, one or several unions in turn. For amortised conditioning each graph shows its own random share of labels in each
-draw, from none to all, and is asked for the rest; a model to be guided is trained without. Validation graphs are
-predicted without any of their labels.
+union, one or several unions in turn. A node without a label is in no loss. For amortised conditioning each graph shows
+its own random share of labels in each draw, from none to all, and is asked for the rest; a model to be guided is
+trained without. Validation graphs are predicted without any of their labels.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,7 +25,6 @@ from dpmsnc.config import Sampling, ScalingName, Training
 from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.objective import Objective
 from dpmsnc.diffusion.posterior import Posterior
-from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
 from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.graph.features import Features
@@ -44,6 +44,8 @@ class LabelledGraphs:
     """Which of the graphs each node belongs to (nodes,)."""
     labels: Tensor
     """Labellings (nodes, labellings, ...)."""
+    known: Tensor
+    """Which nodes have a label (nodes,)."""
 
     @classmethod
     def of(
@@ -54,13 +56,17 @@ class LabelledGraphs:
         device: torch.device | str = "cpu",
     ) -> LabelledGraphs:
         """`labels` (nodes, labellings, ...) in place of the graphs' own."""
-        batch = GraphBatch.of(graphs)
-        if labels is None:
-            if not batch.graph.known.all():
-                raise InputError("every node needs a label here; graphs with unknown labels are fitted one at a time")
-            labels = torch.from_numpy(batch.graph.y).unsqueeze(1)
-        tensors = GraphTensors.of(batch.graph, features, device)
-        return cls(tensors, torch.from_numpy(batch.member).to(device), labels.to(device))
+        union = GraphBatch.of(graphs).graph
+        known = np.ones(union.num_nodes, dtype=bool) if labels is not None else union.known
+        labels = torch.from_numpy(union.y).unsqueeze(1) if labels is None else labels
+        member = np.zeros(union.num_nodes, dtype=np.int64) if union.member is None else union.member
+        member = np.unique(member, return_inverse=True)[1]
+        return cls(
+            GraphTensors.of(union, features, device),
+            torch.from_numpy(member).to(device),
+            labels.to(device),
+            torch.from_numpy(known).to(device),
+        )
 
     @property
     def num_graphs(self) -> int:
@@ -87,7 +93,7 @@ class FullyLabelled:
         self.target, self.shows_known = objective.target, optimiser.averaged.shows_known
         self.options, self.generator = options, generator
         self.validation, self.sampling = validation, replace(sampling or Sampling(), progressive=0.0)
-        self.metric = METRICS.find(self.target.metric)
+        self.metric = METRICS.find(self.target.metric if options.select_by is None else options.select_by)
         self.order: list[int] = []
 
     def refresh(self, step: int) -> None:
@@ -100,7 +106,8 @@ class FullyLabelled:
         y_0, t = self.labels(batch), self.times(batch)
         eps = torch.randn(y_0.shape, generator=self.generator).to(y_0)
         shown = self.show(batch, y_0)
-        asked = torch.ones(y_0.shape[:2]).to(y_0) if shown is None else (~shown.mask).to(y_0)
+        asked = batch.known.unsqueeze(1).expand(y_0.shape[:2]).to(y_0)
+        asked = asked if shown is None else asked * ~shown.mask
         return Draw(batch.graph, y_0, t, eps, asked / asked.sum().clamp_min(1), shown)
 
     def labels(self, batch: LabelledGraphs) -> Tensor:
@@ -123,7 +130,7 @@ class FullyLabelled:
             return None
         share = torch.rand(batch.num_graphs, self.options.time_draws, generator=self.generator)
         u = torch.rand(y_0.shape[:2], generator=self.generator)
-        mask = (u < share[batch.member.cpu()]).to(y_0.device)
+        mask = (u < share[batch.member.cpu()]).to(y_0.device) & batch.known.unsqueeze(1)
         return Known(mask, y_0 * mask.unsqueeze(-1))
 
     def score(self) -> float:
@@ -135,7 +142,9 @@ class FullyLabelled:
         known = Known.of(self.target.field(truth), nothing)
         posterior = Posterior(self.optimiser.averaged, self.objective, self.validation.graph, known, self.sampling)
         predicted = posterior.sample(1, self.sampling.temperature, self.generator).squeeze(1)
-        return self.metric.gain(predicted.cpu().numpy(), truth.cpu().numpy(), ~nothing.cpu().numpy())
+        extra = [self.validation.member.cpu().numpy()] if self.metric.needs == "member" else []
+        mask = self.validation.known.cpu().numpy()
+        return self.metric.gain(predicted.cpu().numpy(), truth.cpu().numpy(), mask, *extra)
 
     def keep_best(self) -> None:
         """Nothing but weights is chosen."""

@@ -62,9 +62,10 @@ class PartlyLabelled:
         options: Training,
         sampling: Sampling,
         generator: torch.Generator,
+        member: Tensor | None = None,
     ) -> None:
         """`labels` (rows, ...) are read at `train` and, for scoring only, at `validation`; `initial` are the mean-field
-        probabilities (rows, channels) of the initialiser."""
+        probabilities (rows, channels) of the initialiser; `member` tells several graphs apart."""
         self.optimiser, self.objective, self.graph = optimiser, objective, graph
         self.target, self.shows_known = objective.target, optimiser.averaged.shows_known
         self.labels, self.train, self.validation, self.initial = labels, train, validation, initial
@@ -74,7 +75,7 @@ class PartlyLabelled:
         expected = initial[~train].double().mean(dim=0)
         self.buffer = Buffer(options.buffer_size, self.target, given, train, expected)
         self.pseudo = PseudoLabels(self.target, initial, train)
-        self.metric = METRICS.find(self.target.metric)
+        self.metric, self.member = METRICS.find(options.select_by or self.target.metric), member
         self.class_weight = self.estimated_weight()
         can_choose = bool(validation.any()) and bool(self.target.names)  # numbers are never sure enough to be adopted
         self.rounds = ProgressiveChoice(sampling.progressive, can_choose, self.guess())
@@ -187,10 +188,11 @@ class PartlyLabelled:
 
     def rate(self, predicted: Tensor) -> float:
         """The score of predicted labels on validation rows, the higher the better."""
-        if self.class_weight is not None:
+        if self.class_weight is not None and self.options.select_by is None:
             return ((predicted == self.labels)[self.validation].float() @ self.class_weight).item()
         truth, mask = self.labels.cpu().numpy(), self.validation.cpu().numpy()
-        return self.metric.gain(predicted.cpu().numpy(), truth, mask)
+        needed = [self.member.cpu().numpy()] if self.metric.needs == "member" and self.member is not None else []
+        return self.metric.gain(predicted.cpu().numpy(), truth, mask, *needed)
 
     def guess(self) -> float:
         """Validation score of the best constant answer."""

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmsnc.data import Task
+from dpmsnc.data import InductiveTask, Task
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.base import Estimator
 from dpmsnc.estimators.model_folder import arguments
@@ -71,8 +71,16 @@ def fit(model: Any, graph: Graph, validation: NDArray[np.bool_], progress: Progr
     model.fit(graph, validation=validation, **watched)
 
 
-def own_labels(model: Estimator, task: Task) -> NDArray[np.int64]:
-    """The model's own label of every node given the training labels, as class indices."""
+def fit_to_task(model: Any, task: Task | InductiveTask) -> None:
+    """Fit to the graph of a task with its validation nodes, or to training graphs with validation graphs."""
+    graph, validation = (task.graph if isinstance(task, Task) else task.train), task.validation
+    model.fit(graph, validation=validation)
+
+
+def own_labels(model: Estimator, task: Task | InductiveTask) -> NDArray[Any]:
+    """The model's own label of every node given the training labels, or of every node of the test graphs."""
+    if isinstance(task, InductiveTask):
+        return np.concatenate([task.target.encode(labels) for labels in model.predict(task.test)])
     return task.graph.encode(model.predict(condition_on="train", clamp_known=False))
 
 
@@ -81,7 +89,7 @@ def own_probabilities(model: Estimator) -> NDArray[np.float64]:
     return model.predict_proba(condition_on="train", clamp_known=False)
 
 
-def last_labels(model: Any, task: Task) -> NDArray[np.int64] | None:
+def last_labels(model: Any, task: Task | InductiveTask) -> NDArray[np.int64] | None:
     """The same by the weights that training ended with; None where only the selected weights are kept."""
     if not hasattr(model, "using_last"):
         return None
@@ -89,8 +97,10 @@ def last_labels(model: Any, task: Task) -> NDArray[np.int64] | None:
         return own_labels(model, task)
 
 
-def initialiser_labels(model: Any) -> NDArray[np.int64] | None:
-    """What the initialiser of a fitted estimator predicted, as class indices; None where there is none."""
+def initialiser_labels(model: Any, task: Task | InductiveTask) -> NDArray[np.int64] | None:
+    """What the initialiser of a fitted estimator predicts, as class indices; None where there is none."""
+    if isinstance(task, InductiveTask):
+        return own_labels(model.initialiser_, task) if hasattr(model, "initialiser_") else None
     proba = getattr(model, "initialiser_proba_", None)
     return None if proba is None else proba.argmax(axis=1)
 

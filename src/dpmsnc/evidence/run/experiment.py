@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from dpmsnc.baselines import METHODS
-from dpmsnc.data import Task, load
+from dpmsnc.data import InductiveTask, Task, load
 from dpmsnc.data.benchmarks import split_version
 from dpmsnc.evidence.run import estimators
 from dpmsnc.evidence.run.document import Cost, run_document
@@ -99,7 +99,7 @@ class Run:
         """The estimator, not yet fitted."""
         return self.experiment.rows[self.row].build(self.seed, self.dataset)
 
-    def load(self) -> Task:
+    def load(self) -> Any:
         return self.experiment.load(self.dataset, seed=self.seed)
 
     @property
@@ -118,24 +118,27 @@ class Run:
         metrics: dict[str, Any] = {"selected": score(selected, task), "last": None}
         if (last := estimators.last_labels(model, task)) is not None:
             metrics["last"] = score(last, task)
-        if (first := estimators.initialiser_labels(model)) is not None:
+        if (first := estimators.initialiser_labels(model, task)) is not None:
             metrics["initialiser"] = score(first, task)
         if self.experiment.measure is not None:
             metrics |= self.experiment.measure(model, task, self.seed)
         return run_document(self.key, model, cost, metrics)
 
-    def _fit(self, model: Any, task: Task) -> None:
+    def _fit(self, model: Any, task: Task | InductiveTask) -> None:
         if estimators.supports_progress(model) and parent_process() is None:
             model.verbose = True  # bars of several workers would overwrite each other
-        model.fit(task.graph, validation=task.validation)
+        estimators.fit_to_task(model, task)
 
 
-def score(own: NDArray[np.int64], task: Task) -> dict[str, float]:
+def score(own: NDArray[Any], task: Task | InductiveTask) -> dict[str, float]:
     """Test metrics of a labelling, and its validation accuracy.
 
     Subgraph accuracy counts the neighbours' labels too, so it stands twice: by the model's own label on training nodes,
     and with training labels returned unchanged.
     """
+    if isinstance(task, InductiveTask):
+        asked = task.tested
+        return {name: round(value, 6) for name, value in scores(own, asked.truth, asked.test, asked.graph).items()}
     kept = np.where(task.train, task.truth, own)
     result = scores(own, task.truth, task.test, task.graph)
     result["subgraph_accuracy_known"] = subgraph_accuracy(kept, task.truth, task.test, task.graph)

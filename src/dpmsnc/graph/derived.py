@@ -1,0 +1,101 @@
+"""Graphs made of other graphs: without directions, a part of one, or one that has grown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dpmsnc.errors import InputError
+from dpmsnc.graph import clean
+from dpmsnc.graph import edges as edge
+from dpmsnc.graph.graph import Graph
+
+
+def without_directions(graph: Graph) -> Graph:
+    """`Graph.undirected`."""
+    if not graph.directed:
+        return graph
+    if len(graph.y) != graph.num_nodes:
+        raise InputError("labels on directed edges do not say what the label of an undirected one is")
+    edge_index, edge_attr, notes = edge.simple_edges(graph.edge_index, graph.num_nodes, graph.edge_attr)
+    undirected = replace(graph, edge_index=edge_index, edge_attr=edge_attr, directed=False)
+    return replace(undirected, notes=(*graph.notes, *notes))
+
+
+def subgraph(graph: Graph, nodes: NDArray[np.bool_]) -> Graph:
+    """`Graph.subgraph`; labels must be those of nodes.
+
+    Example:
+        >>> path = Graph.build([("a", "b"), ("b", "c")])
+        >>> path.subgraph(np.array([False, True, True])).ids.tolist()
+        ['b', 'c']
+    """
+    position, inside = np.cumsum(nodes) - 1, nodes[graph.edge_index].all(axis=0)
+    rows = {name: getattr(graph, name) for name in ("x", "y", "ids", "member")}
+    kept: dict[str, Any] = {name: None if values is None else values[nodes] for name, values in rows.items()}
+    if graph.member is not None:  # numbered from 0 again
+        kept["member"] = np.unique(graph.member[nodes], return_inverse=True)[1]
+    return replace(
+        graph,
+        num_nodes=int(nodes.sum()),
+        edge_index=position[graph.edge_index[:, inside]],
+        edge_attr=None if graph.edge_attr is None else graph.edge_attr[inside],
+        **kept,
+    )
+
+
+def grown(graph: Graph, nodes: Sequence[Any], edges: Any, x: Any, y: Any) -> Graph:
+    """`Graph.grown`.
+
+    Example:
+        >>> path = Graph.build([("a", "b")], ids=["a", "b"], y=["red", "blue"])
+        >>> longer = path.grown(["c"], [("b", "c")])
+        >>> longer.ids.tolist(), longer.y.tolist(), longer.num_edges
+        (['a', 'b', 'c'], [1, 0, -1], 2)
+    """
+    _check_can_grow(graph)
+    new = list(nodes)
+    if known := [name for name in new if name in set(graph.ids.tolist())]:
+        raise InputError(f"the graph has a node {known[0]!r} already; new nodes need ids of their own")
+    ids = clean.plain_array([*graph.ids.tolist(), *new])
+    sources, targets = edge.endpoints(edges)
+    added = edge.edge_positions(sources, targets, ids)
+    both = np.concatenate([graph.edge_index, added], axis=1)
+    edge_index, _, notes = edge.simple_edges(both, len(ids), None, graph.directed)
+    labels = graph.target.unknown(len(new)) if y is None else graph.target.encode(y)
+    if len(labels) != len(new):
+        raise InputError(f"{len(labels)} labels for {len(new)} new nodes; pass one each, None where unknown")
+    features = _with_rows(graph, x, len(new))
+    larger = replace(graph, num_nodes=len(ids), edge_index=edge_index, x=features, ids=ids)
+    return replace(larger, y=np.concatenate([graph.y, labels]), notes=(*graph.notes, *notes))
+
+
+def _check_can_grow(graph: Graph) -> None:
+    if graph.edge_attr is not None or len(graph.y) != graph.num_nodes:
+        raise InputError("a graph with features or labels on its edges does not grow; build the larger one anew")
+    if graph.member is not None:
+        raise InputError("several graphs do not grow together; grow one of them")
+
+
+def _with_rows(graph: Graph, x: Any, count: int) -> Any:
+    """The features of old and new nodes."""
+    if graph.x is None:
+        if x is not None:
+            raise InputError("the graph has no features, so its new nodes have none; leave x out")
+        return None
+    if x is None:
+        raise InputError(f"the graph has {graph.num_features} features a node; pass those of the new nodes as x")
+    names = getattr(x, "columns", None)
+    if names is not None and graph.feature_names and tuple(map(str, names)) != graph.feature_names:
+        raise InputError(f"the columns of x must be {clean.short_list(graph.feature_names)}, in this order")
+    rows = clean.clean_features(x, np.arange(count))
+    if rows is None or rows.shape[1] != graph.num_features:
+        raise InputError(f"new nodes have {graph.num_features} features each, as the others; check x")
+    if sp.issparse(graph.x) or sp.issparse(rows):
+        return sp.csr_array(sp.vstack([sp.csr_array(graph.x), sp.csr_array(rows)]))
+    return np.concatenate([graph.x, rows])

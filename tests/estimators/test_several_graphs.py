@@ -1,0 +1,183 @@
+"""Several graphs: what is learned from, what is answered, and in which form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpmsnc import NodeClassifier, Sampling, Schedule, Training
+from dpmsnc.baselines import METHODS
+from dpmsnc.errors import InputError
+from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.graph.batch import GraphBatch
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpmsnc.errors.FitWarning")
+FEW = Training(steps=6, evaluate_every=3)
+SMALL: dict[str, Any] = {"hidden_channels": 8, "schedule": Schedule(10), "sampling": Sampling(steps=4), "training": FEW}
+
+
+def path(length: int, seed: int, first: int = 0) -> Graph:
+    """A path whose labels alternate, with features that say a little."""
+    y = (np.arange(length) + first) % 2
+    x = np.eye(2)[y] + np.random.default_rng(seed).normal(size=(length, 2))
+    edges = [(f"n{i}", f"n{i + 1}") for i in range(length - 1)]
+    names = ["even" if label == 0 else "odd" for label in y]
+    return Graph.build(edges, x=x, y=names, ids=[f"n{i}" for i in range(length)], classes=["even", "odd"])
+
+
+def hidden(graph: Graph) -> Graph:
+    return graph.with_labels(np.full(graph.num_nodes, UNKNOWN))
+
+
+TRAIN = [path(4 + k % 4, k, k % 2) for k in range(10)]
+VALIDATION = [path(5, 100 + k, k % 2) for k in range(4)]
+TEST = [path(6, 200, 0), path(3, 201, 1), path(1, 202, 1)]
+
+
+def classifier(**settings: Any) -> NodeClassifier:
+    return NodeClassifier(**({"initialiser": ("gcn", {"epochs": 5})} | SMALL | settings))
+
+
+@pytest.fixture(scope="module")
+def fitted() -> NodeClassifier:
+    return classifier().fit(TRAIN, validation=VALIDATION)
+
+
+def test_a_list_is_answered_by_a_list_and_a_graph_by_an_array(fitted):
+    answers = fitted.predict([hidden(g) for g in TEST])
+    assert [len(a) for a in answers] == [6, 3, 1]
+    assert [p.shape for p in fitted.predict_proba([hidden(g) for g in TEST])] == [(6, 2), (3, 2), (1, 2)]
+    assert [s.shape for s in fitted.sample(5, [hidden(g) for g in TEST])] == [(5, 6), (5, 3), (5, 1)]
+    alone = fitted.predict_proba(hidden(TEST[0]))
+    assert alone.shape == (6, 2)
+    np.testing.assert_allclose(alone, fitted.predict_proba([hidden(g) for g in TEST])[0], atol=1e-5)
+    assert [len(a) for a in fitted.predict([hidden(TEST[0])])] == [6]
+    assert len(fitted.predict()) == len(TRAIN) + len(VALIDATION)
+
+
+def test_known_labels_of_each_graph_condition_it_and_come_back(fitted):
+    graphs = [hidden(g) for g in TEST]
+    answers = fitted.predict(graphs, known=[{"n2": "odd"}, None, {"n0": "even"}])
+    assert answers[0][2] == "odd" and answers[2][0] == "even"
+    np.testing.assert_array_equal(answers[1], fitted.predict(graphs)[1])
+    np.testing.assert_array_equal(answers[0], fitted.predict(graphs[0], known={"n2": "odd"}))
+
+
+@pytest.mark.parametrize("known", [{"n2": "odd"}, [None], "odd"])
+def test_known_labels_that_name_no_graph_are_refused(fitted, known):
+    with pytest.raises(InputError, match="a mapping, or None, for each"):
+        fitted.predict([hidden(g) for g in TEST], known=known)
+
+
+def test_known_labels_of_the_fitted_graphs_must_say_which(fitted):
+    with pytest.raises(InputError, match="say which the labels belong to"):
+        fitted.predict(known={"n0": "odd"})
+
+
+def test_the_score_of_several_graphs_is_that_of_all_their_nodes(fitted):
+    graphs = [hidden(g) for g in TEST]
+    right = np.concatenate([a == g.decode(g.y) for a, g in zip(fitted.predict(graphs), TEST)])
+    assert fitted.score(TEST, graphs) == pytest.approx(right.mean())
+    with pytest.raises(InputError, match="one entry for each"):
+        fitted.score(TEST[:1], graphs)
+
+
+def test_labels_of_validation_graphs_change_no_weight():
+    """With a single evaluation there is nothing to choose, so what they say must not matter at all."""
+    training = Training(steps=4, evaluate_every=4, select_by="graph_accuracy")
+    flipped = [g.with_labels(1 - g.y) for g in VALIDATION]
+    settings: dict[str, Any] = {"training": training, "start": "random", "initialiser": "uniform"}
+    models = [classifier(**settings).fit(TRAIN, validation=graphs) for graphs in (VALIDATION, flipped)]
+    for one, other in zip(models[0].denoiser_.parameters(), models[1].denoiser_.parameters()):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+def test_labels_of_whole_graphs_are_hidden_and_validation_graphs_are_not_learned_from():
+    model = classifier()
+    seen = []
+    model.fit(TRAIN, validation=VALIDATION, progress=lambda trainer: seen.append(trainer.source))
+    source = seen[-1]
+    draw = source.draw()
+    member = model.graph_.member
+    of_validation = member >= len(TRAIN)
+    assert (draw.weights[of_validation] == 0).all() and draw.weights.sum().item() == pytest.approx(1)
+    nothing_shown = [k for k in range(draw.shown.mask.shape[1]) if not draw.shown.mask[:, k].any()]
+    for k in nothing_shown:
+        assert (draw.weights[~of_validation, k] > 0).all()
+    for _ in range(20):
+        source.refresh(0)
+        assert not source.chains.shown[-1].any()
+    source.refresh(10)
+    shown = source.chains.shown[-1].numpy()
+    shares = [shown[member == k].mean() for k in range(len(TRAIN))]
+    assert 0 < shown.mean() < 1 and len(set(shares)) > 2
+
+
+def test_graphs_nearly_all_of_whose_labels_are_known_need_no_e_step():
+    graphs = [*TRAIN, TRAIN[0].with_labels(np.array([UNKNOWN, *TRAIN[0].y[1:]]))]
+    seen = []
+    training = Training(steps=4, evaluate_every=2, batch_size=4, select_by="graph_accuracy")
+    model = classifier(start="random", initialiser="uniform", training=training)
+    model.fit(graphs, validation=VALIDATION, progress=lambda trainer: seen.append(trainer.source))
+    source = seen[-1]
+    assert type(source).__name__ == "FullyLabelled" and len(source.batches) == 3
+    batch = source.batches[-1]
+    assert int((~batch.known).sum()) == 1
+    source.batches, source.order = [batch], []
+    draw = source.draw()
+    assert (draw.weights[~batch.known] == 0).all() and not draw.shown.mask[~batch.known].any()
+    truth = np.concatenate([g.y for g in VALIDATION])
+    answers = model.predict([hidden(g) for g in VALIDATION])
+    right = [bool((a == g.decode(g.y)).all()) for a, g in zip(answers, VALIDATION)]
+    assert model.best_score_ == pytest.approx(np.mean(right)) and len(truth) == 20
+
+
+@pytest.mark.parametrize("name", ["gcn", "lp", "pta", "neighbourhood", "crf", "masked-labels"])
+def test_methods_answer_for_graphs_that_they_have_not_seen(name):
+    options = SMALL if name == "masked-labels" else {"epochs": 5} if name in ("gcn", "pta") else {}
+    options = options | ({"base": "uniform"} if name == "crf" else {})
+    model = METHODS.find(name).build(0, **options).fit(TRAIN, validation=VALIDATION)
+    assert [p.shape for p in model.predict_proba([hidden(g) for g in TEST])] == [(6, 2), (3, 2), (1, 2)]
+
+
+def test_a_saved_model_of_several_graphs_answers_as_before(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    graphs = [hidden(g) for g in TEST]
+    for one, other in zip(fitted.sample(3, graphs), loaded.sample(3, graphs)):
+        np.testing.assert_array_equal(one, other)
+    assert len(loaded.predict()) == len(TRAIN) + len(VALIDATION)
+
+
+def test_ten_thousand_graphs_at_once(fitted):
+    graphs = [hidden(TEST[k % 3]) for k in range(10_000)]
+    answers = fitted.predict_proba(graphs)
+    assert len(answers) == 10_000
+    np.testing.assert_allclose(answers[9_000], answers[0], atol=1e-5)
+
+
+def test_what_does_not_fit_is_named(fitted):
+    with pytest.raises(InputError, match="3 features a node, the fitted one 2"):
+        fitted.predict([TEST[0], Graph.build([(0, 1)], x=np.ones((2, 3)))])
+    other = Graph.build([(0, 1)], x=np.ones((2, 2)), y=["even", "blue"])
+    with pytest.raises(InputError, match="blue"):
+        fitted.predict([TEST[0], other])
+    with pytest.raises(InputError, match="blue"):
+        classifier().fit(TRAIN, validation=[other])
+    with pytest.raises(InputError, match="no label to compare with"):
+        classifier().fit(TRAIN, validation=[hidden(TEST[0])])
+    with pytest.raises(InputError, match="empty list"):
+        fitted.predict([])
+    with pytest.raises(InputError, match="build one with"):
+        fitted.predict([TEST[0], "graph.npz"])
+
+
+def test_a_union_knows_its_graphs_and_keeps_that_in_a_file(tmp_path):
+    union = GraphBatch.of(TEST).graph
+    assert union.member.tolist() == [0] * 6 + [1] * 3 + [2]
+    union.to_npz(tmp_path / "union.npz")
+    assert Graph.from_npz(tmp_path / "union.npz").member.tolist() == union.member.tolist()
+    part = union.subgraph(union.member != 1)
+    assert part.member.tolist() == [0] * 6 + [1] and part.num_edges == 5
