@@ -65,6 +65,8 @@ SelectionName = Literal["accuracy", "graph_accuracy"]
 class SPN(Baseline):
     """A field of node and edge potentials by GNNs.
 
+    Both networks end in a convolution, as in the original; for backbones that cannot, `head="linear"`.
+
     Args:
         patience: Each network stops after so many epochs without a better accuracy or loss on validation labels.
         select_by: What tells better potentials from worse ones: the share of validation nodes that are right, or of
@@ -80,9 +82,9 @@ class SPN(Baseline):
     backbone: BackboneSpec = "gcn"
     hidden_channels: int = 64
     num_layers: int = 2
-    head: HeadName = "linear"
+    head: HeadName = "convolution"
     dropout: float = 0.5
-    input_dropout: float = 0.0
+    input_dropout: float = 0.5
     lr: float = 0.01
     weight_decay: float = 0.001
     epochs: int = 300
@@ -216,11 +218,10 @@ class SPN(Baseline):
         check_number("num_samples", num_samples, 1, LIMITS["num_samples"], whole=True)
         asked = self._asked(graph, known, condition_on)
         edges, (theta, W) = edges_of(asked), self._potentials(asked)
-        W, evidence = both_ways(edges, W), clamped(theta, self._one_hot(asked.y))
-        propagation = EdgePropagation(edges, W)
+        propagation, evidence = EdgePropagation(edges, both_ways(edges, W)), clamped(theta, self._one_hot(asked.y))
         messages = propagation.propagate(evidence, propagation.silence(evidence), most_iterations(edges, theta))
         given, generator = torch.from_numpy(asked.known), self._generator(seed)
-        y = EdgeGibbs(edges, W).draw(evidence, messages, given, num_samples, SWEEPS, generator)
+        y = EdgeGibbs(propagation).draw(evidence, messages, given, num_samples, SWEEPS, generator)
         return self.target_.decode(y.T.numpy())
 
     def _check_state(self) -> None:
@@ -321,7 +322,7 @@ class Validation:
     def log_likelihood(self, theta: Tensor, W: Tensor) -> float:
         evidence, propagation = clamped(theta, self.known), EdgePropagation(self.edges, both_ways(self.edges, W))
         messages = propagation.propagate(evidence, propagation.silence(theta), most_iterations(self.edges, theta))
-        log_b = (evidence + self.edges.collect(messages))[:, 0].log_softmax(dim=-1)
+        log_b = propagation.total(evidence, messages)[:, 0].log_softmax(dim=-1)
         of_node = log_b.gather(1, self.y.clamp_min(0).unsqueeze(1)).squeeze(1)
         s, t = self.edges.leaves[self.pairs], self.edges.arrives[self.pairs]
         log_pair = propagation.pair_beliefs(evidence, messages, self.pairs)[:, 0]
@@ -354,7 +355,7 @@ class Moments:
         found = []
         for field, messages in zip(fields, self.messages):
             pairs = propagation.pair_beliefs(field, messages, once(self.edges)).exp()
-            found.append(((field + self.edges.collect(messages)).softmax(dim=-1), pairs.squeeze(1)))
+            found.append((propagation.total(field, messages).softmax(dim=-1), pairs.squeeze(1)))
         return found
 
 

@@ -43,13 +43,17 @@ class EdgePropagation(MessagePassing):
         new = self.reduce(self.W.unsqueeze(1) + self.without_end(total, messages).unsqueeze(-1), dim=-2)
         return new - new.amax(dim=-1, keepdim=True)
 
+    def total(self, evidence: Tensor, messages: Tensor) -> Tensor:
+        """The logits of nodes (nodes, batch, classes), which at known ones are certain."""
+        return evidence + self.edges.collect(messages) if self.couples else evidence
+
     def without_end(self, total: Tensor, messages: Tensor) -> Tensor:
         """What the start of every edge has but from its end (edges, batch, classes)."""
         return self.edges.send(total) - messages.index_select(0, self.edges.reverse)
 
     def pair_beliefs(self, evidence: Tensor, messages: Tensor, chosen: Tensor) -> Tensor:
         """log b (chosen, batch, classes, classes) of some edges, from unaries that are certain where a label is."""
-        total = evidence + self.edges.collect(messages)
+        total = self.total(evidence, messages)
         total = total - total.amax(dim=-1, keepdim=True)
         rest = self.without_end(total, messages)
         start, end = rest.index_select(0, chosen), rest.index_select(0, self.edges.reverse[chosen])
@@ -60,9 +64,9 @@ class EdgePropagation(MessagePassing):
 class EdgeGibbs(Sweeps):
     """Joint labellings of a model with a matrix for every edge."""
 
-    def __init__(self, edges: Edges, W: Tensor) -> None:
-        self.edges, self.W = edges, W
-        super().__init__(edges, couples=len(edges) > 0)
+    def __init__(self, propagation: EdgePropagation) -> None:
+        self.propagation, self.edges, self.W = propagation, propagation.edges, propagation.W
+        super().__init__(self.edges, propagation.couples)
 
     def neighbours(self, nodes: NDArray[np.int64]) -> tuple[Tensor, Tensor, Operator]:
         """The edges that arrive at some nodes, where they start, and the sum of what arrives."""
@@ -94,7 +98,7 @@ class EdgeGibbs(Sweeps):
             generator: Of random numbers.
         """
         evidence = evidence - evidence.amax(dim=-1, keepdim=True)
-        total = (evidence + self.edges.collect(messages)).expand(-1, count, -1)
+        total = self.propagation.total(evidence, messages).expand(-1, count, -1)
         depth, towards = spanning_forest(self.edges)
         y = total.new_zeros(total.shape[:2], dtype=torch.long)
         for level in range(int(depth.max(initial=0)) + 1):
