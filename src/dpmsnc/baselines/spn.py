@@ -10,13 +10,12 @@ pairs of labels on edges that have two. Each keeps the weights that are best on 
 
     theta_s = log tau_s,    theta_st = log T - c (log sum_t T + log sum_s T),
 
-where g and c = 1 or 0.1 are chosen by validation labels: among those whose labellings are as right as the best, up to
-one standard error, by the likelihood of nodes and pairs. Without validation labels g = c = 1. Where no edge has two
-training labels, g = 0: nodes are independent.
+where g and c are chosen by validation labels: of those whose labellings are as right as the best up to chance, the most
+likely by sum-product. The theory has g = c = 1. Where no edge has two training labels, g = 0: nodes are independent.
 
 *Refinement*. Some steps along the gradient of the log-likelihood of training labels, the difference of moments with and
-without them, both by sum-product. Weights are kept where they are better on validation labels than those before, so
-without such labels there is no refinement.
+without them, both by sum-product. Weights are kept where validation labels have become more likely and no fewer of them
+are right than before, so without such labels there is no refinement.
 
 `predict` gives the labelling of max-product, `predict_proba` the marginals of sum-product; known labels are clamped in
 both, and both are exact on trees. The released code has logits for both directions of an edge, which may contradict
@@ -55,7 +54,13 @@ from dpmsnc.pairwise.learning import asking_iterations
 from dpmsnc.pairwise.propagation import clamped
 
 SHARPNESS, CORRECTIONS = (1.0, 2.0, 10.0, 0.5, 0.2, 0.1), (1.0, 0.1)
-"""Values of g and of c to choose from; the first of each is that of the theory."""
+"""Values of g and of c to choose from. With c = 1, which the theory has, loops make a field far too sure."""
+UNTOLD = 1.0, 0.1
+"""g and c where no validation label tells; the released code has this c."""
+CHANCE = 2.0
+"""Standard errors within which accuracies differ by chance."""
+MANY = 30
+"""Components from which on it is they, not their nodes, that are right or wrong independently of each other."""
 WARM_ITERATIONS = 3
 """Of sum-product in a step of refinement, which go on from the messages of the step before."""
 SelectionName = Literal["accuracy", "graph_accuracy"]
@@ -91,7 +96,7 @@ class SPN(Baseline):
     patience: int = 100
     evaluate_every: int = 10
     refinement_epochs: int = 100
-    refinement_lr: float = 1e-4
+    refinement_lr: float = 0.003
     select_by: SelectionName = "accuracy"
     scaling: ScalingName = "unit"
     seed: int = 0
@@ -103,7 +108,7 @@ class SPN(Baseline):
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
         tensors, edges = self._tensors(graph), edges_of(graph)
-        self.network_, self.g_, self.c_ = self._network(), SHARPNESS[0], CORRECTIONS[0]
+        self.network_, (self.g_, self.c_) = self._network(), UNTOLD
         validation = Validation(edges, y_train, y_validation, self.select_by, self.target_.channels)
         self._learn_nodes(tensors, y_train, y_validation)
         if not self._learn_pairs(tensors, y_train, y_validation):
@@ -169,14 +174,15 @@ class SPN(Baseline):
         """Steps along the gradient of the log-likelihood, kept where validation labels say that it got better."""
         network, gradient = self._networks, Moments(edges_of(graph.graph), self._one_hot(y_train))
         optimiser = torch.optim.Adam(network.parameters(), lr=self.refinement_lr)
-        best, weights = (-inf, -inf), weights_of(network)
+        first, best, weights = 0.0, -inf, weights_of(network)
         for epoch in range(self.refinement_epochs + 1):
             theta, logits = network(graph)
             W = edge_potentials(logits, self.g_, self.c_)
             if epoch % self.evaluate_every == 0 or epoch == self.refinement_epochs:
-                score = validation.score(theta.detach(), W.detach()).key
-                if score > best:
-                    best, weights = score, weights_of(network)
+                score = validation.score(theta.detach(), W.detach())
+                first = first if epoch else score.accuracy
+                if score.accuracy >= first and score.log_likelihood > best:
+                    best, weights = score.log_likelihood, weights_of(network)
             if epoch < self.refinement_epochs:
                 take_step(optimiser, gradient.surrogate(theta, W))
         network.load_state_dict(weights)
@@ -273,19 +279,25 @@ class Score:
 
     right: NDArray[np.bool_]
     """Whether each node, or each component as a whole, is right by max-product."""
+    component: NDArray[np.int64]
+    """Which of those are right or wrong together."""
     log_likelihood: float
     """A node, by sum-product: mean of log b_s, and of log b_st / (b_s b_t) for pairs of neighbours."""
 
     @property
-    def key(self) -> tuple[float, float]:
-        return float(self.right.mean()), self.log_likelihood
+    def accuracy(self) -> float:
+        return float(self.right.mean())
+
+    def behind(self, other: Score) -> float:
+        """How much less accurate it is than another, in standard errors of the difference."""
+        difference = np.bincount(self.component, weights=other.right.astype(float) - self.right)
+        return float(difference.sum() / max(np.sqrt(np.square(difference).sum()), 1e-12))
 
 
 def best_of(scores: list[Score]) -> int:
-    """Which field is most likely, among those that are as right as the best up to one standard error."""
-    best = max(scores, key=lambda score: score.key)
-    behind = [best.right.astype(float) - score.right for score in scores]
-    in_reach = [k for k, part in enumerate(behind) if part.mean() <= part.std() / len(part) ** 0.5]
+    """Which field is most likely, among those that are not less accurate than the best by more than chance."""
+    best = max(scores, key=lambda score: (score.accuracy, score.log_likelihood))
+    in_reach = [k for k, score in enumerate(scores) if score.behind(best) <= CHANCE]
     return max(in_reach, key=lambda k: scores[k].log_likelihood)
 
 
@@ -307,9 +319,10 @@ class Validation:
         asked = (self.y[torch.stack([edges.leaves[pairs], edges.arrives[pairs]])] != UNKNOWN).all(dim=0)
         self.pairs = pairs[asked]
         component = connected_components(edges.graph.adjacency, directed=False)[1][self.nodes]
-        self.unit = np.unique(component, return_inverse=True)[1]
-        if select_by == "accuracy":
-            self.unit = np.arange(len(self.nodes))
+        component = np.unique(component, return_inverse=True)[1]
+        self.unit = component if select_by == "graph_accuracy" else np.arange(len(self.nodes))
+        count = int(self.unit.max(initial=-1)) + 1
+        self.component = component if MANY <= component.max(initial=0) < count - 1 else np.arange(count)
 
     @torch.no_grad()
     def score(self, theta: Tensor, W: Tensor) -> Score:
@@ -317,7 +330,7 @@ class Validation:
         edges, y = self.edges, self.y[self.nodes]
         labels = beliefs(edges, theta, W, self.known, maximise=True)[self.nodes, 0].argmax(dim=-1)
         wrong = np.bincount(self.unit, weights=(labels != y).numpy())
-        return Score(wrong == 0, self.log_likelihood(theta, W))
+        return Score(wrong == 0, self.component, self.log_likelihood(theta, W))
 
     def log_likelihood(self, theta: Tensor, W: Tensor) -> float:
         evidence, propagation = clamped(theta, self.known), EdgePropagation(self.edges, both_ways(self.edges, W))
