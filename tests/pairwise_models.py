@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dpmsnc.graph import Graph
+from dpmsnc.pairwise.edge_potentials import once
+from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.learning import Folds
 from dpmsnc.pairwise.potentials import Coupling, Potentials
 
@@ -101,3 +103,27 @@ def exact_pair(
     num_classes = theta.shape[1]
     flat = np.bincount(found[:, i] * num_classes + found[:, j], weights=weights, minlength=num_classes**2)
     return flat.reshape(num_classes, num_classes)
+
+
+def random_edge_matrices(edges: Edges, num_classes: int, seed: int, scale: float = 1.5) -> Tensor:
+    """W of every edge once, in the order of `once`."""
+    generator = torch.Generator().manual_seed(seed)
+    return scale * torch.randn(len(edges) // 2, num_classes, num_classes, generator=generator)
+
+
+def labellings_and_energies(
+    edges: Edges, theta: Tensor, W: Tensor, labels: dict[int, int]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """All labellings that agree with known labels and their log-probabilities, with W of every edge once."""
+    num_nodes, num_classes = theta.shape
+    chosen = once(edges).numpy()
+    found = np.array(list(product(*([labels[i]] if i in labels else range(num_classes) for i in range(num_nodes)))))
+    energy = theta.double().numpy()[np.arange(num_nodes), found].sum(axis=1)
+    for i, j, matrix in zip(edges.start[chosen], edges.end[chosen], W.double().numpy()):
+        energy += matrix[found[:, i], found[:, j]]
+    return found, energy - np.logaddexp.reduce(energy)
+
+
+def marginals_of(found: NDArray[np.int64], log_p: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
+    """Of every node (nodes, classes)."""
+    return np.stack([np.exp(log_p) @ (found == c) for c in range(num_classes)], axis=1)

@@ -18,6 +18,7 @@ from dpmsnc.baselines.lp import LabelPropagation
 from dpmsnc.baselines.mlp import MLP
 from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
 from dpmsnc.baselines.pta import PTA
+from dpmsnc.baselines.spn import SPN
 from dpmsnc.baselines.stack import Stack
 from dpmsnc.estimators.masked_labels import MaskedLabels
 from dpmsnc.estimators.methods import METHODS
@@ -34,6 +35,7 @@ __all__ = [
     "METHODS",
     "MLP",
     "PTA",
+    "SPN",
     "Baseline",
     "CorrectAndSmooth",
     "EntropySharpening",

@@ -41,7 +41,7 @@ from dpmsnc.errors import InputError, ModelFileError
 from dpmsnc.estimators.base import KINDS, METHODS, Graphs, Method, Which, seeded
 from dpmsnc.graph import Graph
 from dpmsnc.pairwise.denoiser import PairwiseDenoiser
-from dpmsnc.pairwise.edges import Edges
+from dpmsnc.pairwise.edges import Edges, edges_of
 from dpmsnc.pairwise.gibbs import SWEEPS, Gibbs
 from dpmsnc.pairwise.learning import Folds, asking_iterations, direction, learn, log_prior, refine, with_coupling
 from dpmsnc.pairwise.potentials import LEAST, Coupling, Potentials
@@ -336,11 +336,6 @@ def describe(trials: list[Trial], scores: dict[str, float], chosen: Trial) -> li
 def log_probabilities(p: NDArray[np.float64]) -> Tensor:
     """Logarithms of probabilities, none of which is ruled out."""
     return torch.from_numpy(np.log(np.maximum(p, LEAST))).float()
-
-
-def edges_of(graph: Graph) -> Edges:
-    """The directed edges of a graph, made once."""
-    return graph.cached("edges", lambda: Edges(graph))
 
 
 METHODS["crf"] = Method(partial(seeded, CRF))

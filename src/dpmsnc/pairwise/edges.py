@@ -41,7 +41,7 @@ class Edges:
         shape = (self.num_nodes, count)
         arrives = sp.csr_array((ones, (self.end, np.arange(count))), shape=shape)
         leaves = sp.csr_array((ones, (np.arange(count), self.start)), shape=shape[::-1])
-        self.leaves = torch.from_numpy(self.start).to(self.device)
+        self.leaves, self.arrives = (torch.from_numpy(part).to(self.device) for part in (self.start, self.end))
         self.collect = Operator(arrives, self.device, torch.float32)
         self.copies = Operator(leaves, self.device, torch.float32)
 
@@ -61,6 +61,11 @@ class Edges:
         """(d_i d_j / g)^(-gamma / 2) of every level, log g being `mean_log`."""
         levels = torch.as_tensor(self.levels, dtype=gamma.dtype, device=gamma.device)
         return torch.exp(-gamma.unsqueeze(-1) / 2 * (levels - mean_log))
+
+
+def edges_of(graph: Graph) -> Edges:
+    """The directed edges of a graph, made once."""
+    return graph.cached("edges", lambda: Edges(graph))
 
 
 def rounded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,12 +10,14 @@ colours some are merged: each of the many neighbours of a node has little to say
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import one_hot
 
@@ -29,19 +31,23 @@ SWEEPS = 20
 """Over all nodes, after which a labelling is drawn."""
 
 
-class Gibbs:
-    """Sweeps over all nodes, colour by colour, for a batch of chains."""
+class Sweeps(ABC):
+    """Sweeps over all nodes, colour by colour, for a batch of chains; `heard` says what neighbours tell a node."""
 
-    def __init__(self, potentials: Potentials, edges: Edges, mean_log: float) -> None:
-        self.potentials = potentials
-        scale = edges.scales(potentials.gamma, mean_log).detach().cpu().numpy()[edges.level]
-        shape = (edges.num_nodes, edges.num_nodes)
-        matrix = sp.csr_array((scale.astype(np.float32), (edges.end, edges.start)), shape=shape)
-        colour = colouring(edges.graph)
-        self.groups = []
+    def __init__(self, edges: Edges, couples: bool = True) -> None:
+        self.couples, colour = couples, colouring(edges.graph)
+        self.groups: list[tuple[Tensor, Any]] = []
+        """Nodes of every colour, and what `heard` needs to know about them."""
         for nodes in (np.flatnonzero(colour == c) for c in range(colour.max(initial=0) + 1)):
-            rows = Operator(sp.csr_array(matrix[nodes]), edges.device, torch.float32)
-            self.groups.append((torch.from_numpy(nodes).to(edges.device), rows))
+            self.groups.append((torch.from_numpy(nodes).to(edges.device), self.neighbours(nodes)))
+
+    @abstractmethod
+    def neighbours(self, nodes: NDArray[np.int64]) -> Any:
+        """What of the neighbours of some nodes does not depend on labels."""
+
+    @abstractmethod
+    def heard(self, neighbours: Any, y: Tensor) -> Tensor:
+        """What labels (nodes, batch) of all nodes say about some of them, as logits (some, batch, classes)."""
 
     @torch.no_grad()
     def sample(self, theta: Tensor, beliefs: Tensor, known: Tensor, sweeps: int, generator: torch.Generator) -> Tensor:
@@ -49,14 +55,33 @@ class Gibbs:
         are shaped (nodes, batch, classes)."""
         given = known.sum(dim=-1) > 0
         y = torch.where(given, known.argmax(dim=-1), drawn(beliefs, generator))
-        if self.potentials.coupling == "none":
-            return y
-        H, C = self.potentials.H, self.potentials.num_classes
-        for _ in range(sweeps):
-            for nodes, rows in self.groups:
-                field = theta[nodes] + rows(one_hot(y, C).to(theta.dtype)) @ H
+        return self.sweep(y, theta, given, sweeps, generator)
+
+    @torch.no_grad()
+    def sweep(self, y: Tensor, theta: Tensor, given: Tensor, sweeps: int, generator: torch.Generator) -> Tensor:
+        """Class indices (nodes, batch) so many sweeps after `y`, which is written over; those `given` stay."""
+        for _ in range(sweeps if self.couples else 0):
+            for nodes, neighbours in self.groups:
+                field = theta[nodes] + self.heard(neighbours, y)
                 y[nodes] = torch.where(given[nodes], y[nodes], drawn(field, generator))
         return y
+
+
+class Gibbs(Sweeps):
+    """Chains of the model with one matrix of compatibilities."""
+
+    def __init__(self, potentials: Potentials, edges: Edges, mean_log: float) -> None:
+        self.H, self.device = potentials.H.detach(), edges.device
+        scale = edges.scales(potentials.gamma, mean_log).detach().cpu().numpy()[edges.level]
+        shape = (edges.num_nodes, edges.num_nodes)
+        self.matrix = sp.csr_array((scale.astype(np.float32), (edges.end, edges.start)), shape=shape)
+        super().__init__(edges, potentials.coupling != "none")
+
+    def neighbours(self, nodes: NDArray[np.int64]) -> Operator:
+        return Operator(sp.csr_array(self.matrix[nodes]), self.device, torch.float32)
+
+    def heard(self, neighbours: Operator, y: Tensor) -> Tensor:
+        return neighbours(one_hot(y, len(self.H)).to(self.H.dtype)) @ self.H
 
 
 def drawn(logits: Tensor, generator: torch.Generator) -> Tensor:

@@ -6,9 +6,13 @@ With theta_i replaced by certainty where a label is known,
 
 damped in the logarithm; the belief of a node is softmax(theta_i + sum_k m_{k->i}). It is exact on trees. At a known
 node the belief is the opinion of everything but its own label: theta_i is what it was before the label was known.
+
+The loop does not depend on how a message is made: `dpmsnc.pairwise.edge_potentials` has a matrix for every edge.
 """
 
 from __future__ import annotations
+
+from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor
@@ -25,20 +29,11 @@ TOLERANCE = 1e-4
 """Largest change of a log-message at which propagation has converged."""
 
 
-class Propagation:
-    """Beliefs of a model on a graph; what depends on neither labels nor unary is computed once."""
+class MessagePassing(ABC):
+    """Messages between the nodes of a graph until they no longer change; `passed_on` says what an edge carries."""
 
-    def __init__(self, potentials: Potentials, edges: Edges, mean_log: float) -> None:
-        self.edges, self.potentials = edges, potentials
-        self.scales = edges.scales(potentials.gamma, mean_log)
-        self.couples = len(edges) > 0 and potentials.coupling != "none"
-        if potentials.has_rest:
-            H = potentials.H
-            self.compatibilities = (self.scales.view(-1, 1, 1) * (H - H.max().detach())).exp()
-        else:
-            sizes = torch.tensor(edges.sizes, dtype=torch.long, device=self.scales.device)
-            strength = (potentials.J * self.scales).clamp_max(STRONGEST)
-            self.agreement = torch.expm1(strength).repeat_interleave(sizes).view(-1, 1, 1)
+    def __init__(self, edges: Edges, couples: bool) -> None:
+        self.edges, self.couples = edges, couples and len(edges) > 0
 
     def beliefs(self, theta: Tensor, known: Tensor | None, iterations: int) -> Tensor:
         """Logits (nodes, batch, classes), up to a constant a node.
@@ -74,6 +69,26 @@ class Propagation:
             if settled:
                 break
         return messages
+
+    @abstractmethod
+    def passed_on(self, total: Tensor, messages: Tensor) -> Tensor:
+        """Log-messages (edges, batch, classes) from the sum of all that a node has and the messages before."""
+
+
+class Propagation(MessagePassing):
+    """Beliefs of a model on a graph; what depends on neither labels nor unary is computed once."""
+
+    def __init__(self, potentials: Potentials, edges: Edges, mean_log: float) -> None:
+        super().__init__(edges, potentials.coupling != "none")
+        self.potentials = potentials
+        self.scales = edges.scales(potentials.gamma, mean_log)
+        if potentials.has_rest:
+            H = potentials.H
+            self.compatibilities = (self.scales.view(-1, 1, 1) * (H - H.max().detach())).exp()
+        else:
+            sizes = torch.tensor(edges.sizes, dtype=torch.long, device=self.scales.device)
+            strength = (potentials.J * self.scales).clamp_max(STRONGEST)
+            self.agreement = torch.expm1(strength).repeat_interleave(sizes).view(-1, 1, 1)
 
     def passed_on(self, total: Tensor, messages: Tensor) -> Tensor:
         """Messages from the sum of all that a node has.
