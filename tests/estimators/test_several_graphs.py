@@ -134,10 +134,10 @@ def test_graphs_nearly_all_of_whose_labels_are_known_need_no_e_step():
     assert model.best_score_ == pytest.approx(np.mean(right)) and len(truth) == 20
 
 
-@pytest.mark.parametrize("name", ["gcn", "lp", "pta", "neighbourhood", "crf", "masked-labels"])
+@pytest.mark.parametrize("name", ["gcn", "lp", "pta", "neighbourhood", "crf", "spn", "masked-labels"])
 def test_methods_answer_for_graphs_that_they_have_not_seen(name):
-    options = SMALL if name == "masked-labels" else {"epochs": 5} if name in ("gcn", "pta") else {}
-    options = options | ({"base": "uniform"} if name == "crf" else {})
+    few: dict[str, Any] = {"masked-labels": SMALL, "gcn": {"epochs": 5}, "spn": {"epochs": 5, "refinement_epochs": 2}}
+    options = few.get(name, {}) | ({"base": "uniform"} if name == "crf" else {})
     model = METHODS.find(name).build(0, **options).fit(TRAIN, validation=VALIDATION)
     assert [p.shape for p in model.predict_proba([hidden(g) for g in TEST])] == [(6, 2), (3, 2), (1, 2)]
 

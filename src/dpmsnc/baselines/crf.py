@@ -36,9 +36,9 @@ from dpmsnc.baselines.lp import LabelPropagation
 from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
 from dpmsnc.baselines.pta import PTA
 from dpmsnc.baselines.uniform import Uniform
-from dpmsnc.config import LIMITS, ScalingName, check_number
+from dpmsnc.config import ScalingName
 from dpmsnc.errors import InputError, ModelFileError
-from dpmsnc.estimators.base import KINDS, METHODS, Graphs, Method, Which, seeded
+from dpmsnc.estimators.base import KINDS, METHODS, Method, seeded
 from dpmsnc.graph import Graph
 from dpmsnc.pairwise.denoiser import PairwiseDenoiser
 from dpmsnc.pairwise.edges import Edges, edges_of
@@ -217,24 +217,13 @@ class CRF(Baseline):
         """Known labels (nodes, 1, classes), zero where there is none."""
         return torch.from_numpy(one_hot(y, self.target_.channels)).float().unsqueeze(1)
 
-    def sample(
-        self,
-        num_samples: int = 1,
-        graph: Graphs = None,
-        known: Any = None,
-        *,
-        seed: int | None = None,
-        condition_on: Which = "known",
-    ) -> Any:
-        """Joint labellings (num_samples, nodes) by name, by Gibbs sampling; the same seed gives the same samples."""
-        check_number("num_samples", num_samples, 1, LIMITS["num_samples"], whole=True)
-        asked = self._asked(graph, known, condition_on)
+    def _drawn(self, asked: Graph, num_samples: int, generator: torch.Generator) -> NDArray[np.int64]:
+        """Joint labellings by Gibbs sampling."""
         theta, given = self._unary(asked, asked.y), self._one_hot(asked.y)
-        generator, sampler = self._generator(seed), Gibbs(self._potentials, edges_of(asked), self.mean_log_)
+        sampler = Gibbs(self._potentials, edges_of(asked), self.mean_log_)
         beliefs = self._beliefs(asked, theta, given)
         theta, beliefs, given = (part.expand(-1, num_samples, -1) for part in (theta, beliefs, given))
-        drawn = sampler.sample(theta, beliefs, given, SWEEPS, generator).T.numpy()
-        return self._as_asked(graph, asked, self.target_.decode(drawn), axis=1)
+        return sampler.sample(theta, beliefs, given, SWEEPS, generator).T.numpy()
 
     def chains(self, y_train: NDArray[np.int64]) -> ChainSampler:
         """Draws joint labellings of the fitted graph for a model that is to learn from them; only right after `fit`."""

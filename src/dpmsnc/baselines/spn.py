@@ -40,9 +40,9 @@ from torch.nn import functional as F
 
 from dpmsnc.baselines.base import Baseline, Ranges, one_hot
 from dpmsnc.baselines.descent import descend, release, take_step, weights_of
-from dpmsnc.config import LIMITS, BackboneSpec, HeadName, ScalingName, check_number
+from dpmsnc.config import BackboneSpec, HeadName, ScalingName
 from dpmsnc.errors import ModelFileError
-from dpmsnc.estimators.base import METHODS, Method, Which, seeded
+from dpmsnc.estimators.base import METHODS, Method, seeded
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.input_dropout import GraphInputDropout
 from dpmsnc.nn.mean_field import MeanField
@@ -211,24 +211,13 @@ class SPN(Baseline):
         return torch.from_numpy(one_hot(y, self.target_.channels)).float().unsqueeze(1)
 
     @torch.no_grad()
-    def sample(
-        self,
-        num_samples: int = 1,
-        graph: Graph | None = None,
-        known: Any = None,
-        *,
-        seed: int | None = None,
-        condition_on: Which = "known",
-    ) -> NDArray[Any]:
-        """Joint labellings (num_samples, nodes) by name, exact on forests; the same seed gives the same samples."""
-        check_number("num_samples", num_samples, 1, LIMITS["num_samples"], whole=True)
-        asked = self._asked(graph, known, condition_on)
+    def _drawn(self, asked: Graph, num_samples: int, generator: torch.Generator) -> NDArray[np.int64]:
+        """Joint labellings, exact on forests."""
         edges, (theta, W) = edges_of(asked), self._potentials(asked)
         propagation, evidence = EdgePropagation(edges, both_ways(edges, W)), clamped(theta, self._one_hot(asked.y))
         messages = propagation.propagate(evidence, propagation.silence(evidence), most_iterations(edges, theta))
-        given, generator = torch.from_numpy(asked.known), self._generator(seed)
-        y = EdgeGibbs(propagation).draw(evidence, messages, given, num_samples, SWEEPS, generator)
-        return self.target_.decode(y.T.numpy())
+        given = torch.from_numpy(asked.known)
+        return EdgeGibbs(propagation).draw(evidence, messages, given, num_samples, SWEEPS, generator).T.numpy()
 
     def _check_state(self) -> None:
         super()._check_state()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmsnc.config import LARGEST_SEED, check_number
+from dpmsnc.config import LARGEST_SEED, LIMITS, check_number
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.params import Parameters
 from dpmsnc.estimators.search_space import SearchSpace
@@ -47,7 +47,7 @@ class Estimator(Parameters, ABC):
     """Fit on a partly labelled graph, then predict every node of it or of another graph.
 
     A method implements `_fit`, which stores what it learned, and `_marginals`, which answers from that. Methods whose
-    nodes depend on each other override `_answer` and `sample`, too.
+    nodes depend on each other override `_answer` and `_drawn`, too.
     """
 
     seed: int = 0
@@ -164,15 +164,19 @@ class Estimator(Parameters, ABC):
         seed: int | None = None,
         condition_on: Which = "known",
     ) -> Any:
-        """Labellings (num_samples, nodes) by name, every node drawn on its own from its marginal; the same seed gives
-        the same samples."""
+        """Labellings (num_samples, nodes) by name; the same seed gives the same samples. Of most methods every node is
+        drawn on its own from its marginal."""
+        check_number("num_samples", num_samples, 1, LIMITS["num_samples"], whole=True)
+        asked = self._asked(graph, known, condition_on)
+        drawn = self.target_.decode(self._drawn(asked, num_samples, self._generator(seed)))
+        return self._as_asked(graph, asked, drawn, axis=1)
+
+    def _drawn(self, asked: Graph, num_samples: int, generator: torch.Generator) -> NDArray[Any]:
+        """Labellings (num_samples, nodes, ...) as labels."""
         import torch
 
-        asked = self._asked(graph, known, condition_on)
-        check_number("num_samples", num_samples, 1, whole=True)
         marginals = self.target_.mean_field(self._clamped(asked, self._marginals(asked, asked.y)))
-        drawn = self.target_.draw(torch.from_numpy(marginals), num_samples, self._generator(seed))
-        return self._as_asked(graph, asked, self.target_.decode(drawn.numpy()), axis=1)
+        return self.target_.draw(torch.from_numpy(marginals), num_samples, generator).numpy()
 
     def score(
         self,
