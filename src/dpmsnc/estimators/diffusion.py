@@ -305,6 +305,10 @@ class DiffusionEstimator(Estimator):
         return torch.as_tensor(sharpened).cpu().numpy()
 
     def _answer(self, asked: Graph, clamp_known: bool = True, callback: Callback | None = None) -> NDArray[Any]:
+        from dpmsnc.targets import Tags
+
+        if isinstance(self.target_, Tags) and callback is None:  # a callback is shown the labelling that is answered
+            return super()._answer(asked, clamp_known)
         return self._draw(asked, 1, self.sampling.temperature, None, clamp_known, callback)[0]
 
     def _tensors(self, graph: Graph) -> Any:
@@ -370,6 +374,8 @@ class DiffusionEstimator(Estimator):
             "interrupted": self.interrupted_,
             "history": asdict(self.history_),
         }
+        if hasattr(self, "threshold_"):
+            values["threshold"] = self.threshold_
         if hasattr(self, "report_"):
             values["report"] = asdict(self.report_)
         if self.corrects_initialiser:
@@ -419,5 +425,8 @@ class DiffusionEstimator(Estimator):
         check_number("progressive", clf.progressive_, 0, 1)
         clf.sharpness_ = values["sharpness"]
         check_number("sharpness", clf.sharpness_, 1e-3, 1e3)
+        if "threshold" in values:
+            clf.threshold_ = values["threshold"]
+            check_number("threshold", clf.threshold_, 0, 1)
         (clf.best_score_,) = with_nan([values["best_score"]])
         return clf
