@@ -21,6 +21,8 @@ NO_FOLD = -1
 
 def assign_folds(y_train: NDArray[np.int64], seed: int, num_folds: int = NUM_FOLDS) -> NDArray[np.int64]:
     """The fold of every training label, -1 elsewhere; each class is spread over the folds as evenly as can be."""
+    if y_train.ndim > 1:  # tags, which are in no class
+        y_train = np.where((y_train == UNKNOWN).any(axis=1), UNKNOWN, 0)
     rng = np.random.default_rng(seed)
     nodes = rng.permutation(np.flatnonzero(y_train != UNKNOWN))
     by_class = nodes[np.argsort(y_train[nodes], kind="stable")]
@@ -34,7 +36,8 @@ def answers(
 ) -> Iterator[NDArray[np.float64]]:
     """For each fold, the probabilities (nodes, classes) of a fit without its labels, given the labels of the others."""
     for k in range(fold.max(initial=0) + 1):
-        shown = np.where(fold == k, UNKNOWN, y_train)
+        shown = y_train.copy()
+        shown[fold == k] = UNKNOWN
         if (shown == UNKNOWN).all():  # the only label there is
             yield graph.target.ignorance(graph.num_nodes)
             continue

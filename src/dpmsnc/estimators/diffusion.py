@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from dpmsnc.baselines.crf import CRF
+    from dpmsnc.baselines.tag_pool import TagPool
     from dpmsnc.diffusion.known import Known
     from dpmsnc.diffusion.objective import Objective
     from dpmsnc.diffusion.posterior import Posterior
@@ -131,7 +132,9 @@ class DiffusionEstimator(Estimator):
         import torch
 
         from dpmsnc.baselines.base import check_probabilities
+        from dpmsnc.targets import Tags
         from dpmsnc.training.corrected import Corrected
+        from dpmsnc.training.corrected_tags import CorrectedTags
         from dpmsnc.training.full import FullyLabelled, LabelledGraphs
         from dpmsnc.training.optimiser import Optimiser
         from dpmsnc.training.partial import PartlyLabelled
@@ -160,7 +163,8 @@ class DiffusionEstimator(Estimator):
                 self.initialiser_ = self._fit_initialiser(graph, y_train, y_validation)
                 q = self.initialiser_._marginals(graph, y_train)
                 check_probabilities(q, self.target_, graph.num_nodes)
-                source = Corrected(
+                corrected = CorrectedTags if isinstance(self.target_, Tags) else Corrected
+                source = corrected(
                     optimiser,
                     objective,
                     self._tensors(graph),
@@ -178,17 +182,19 @@ class DiffusionEstimator(Estimator):
 
     @property
     def corrects_initialiser(self) -> bool:
-        """Whether the network corrects an initialiser; that of tags, numbers and fully labelled graphs does not."""
-        from dpmsnc.targets import OneClass
+        """Whether the network corrects an initialiser; that of numbers and fully labelled graphs does not."""
+        from dpmsnc.targets import OneClass, Tags
 
         partly = not self.train_.all()
-        return self.start == "initialiser" and isinstance(self.target_, OneClass) and partly
+        return self.start == "initialiser" and isinstance(self.target_, (OneClass, Tags)) and partly
 
-    def _fit_initialiser(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any]) -> CRF:
-        """The initialiser under a pairwise model, both of training labels; validation labels choose."""
-        from dpmsnc.baselines.initialiser import make_crf
+    def _fit_initialiser(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any]) -> CRF | TagPool:
+        """The initialiser under a pairwise model, both of training labels, where validation labels choose; of tags,
+        base models in a pool."""
+        from dpmsnc.baselines.initialiser import make_crf, make_tag_pool
+        from dpmsnc.targets import Tags
 
-        initialiser = make_crf(self)
+        initialiser = make_tag_pool(self) if isinstance(self.target_, Tags) else make_crf(self)
         initialiser._check_settings()
         initialiser._learn(graph, y_train, y_validation)
         return initialiser
@@ -201,13 +207,14 @@ class DiffusionEstimator(Estimator):
         from dpmsnc.training.corrected import Exam
 
         half = assign_folds(y_validation, self.seed, num_folds=2)
-        given = (np.where(half == k, y_validation, y_train) for k in (None, 0, 1))
+        of_row = half.reshape(-1, *[1] * (y_train.ndim - 1))
+        given = (np.where(of_row == k, y_validation, y_train) for k in (None, 0, 1))
         denoiser = self.initialiser_.denoiser(graph, *given)
 
         def initial(known: Known) -> Tensor:
             return denoiser.given(known)(torch.zeros_like(known.y))
 
-        train, y = self.target_.known(y_train), np.where(half >= 0, y_validation, y_train)
+        train, y = self.target_.known(y_train), np.where(of_row >= 0, y_validation, y_train)
         return Exam.of(self._tensor(y), self._tensor(train), self._tensor(half), initial, self.target_)
 
     def _fit_features(self, graph: Graph) -> Features:
@@ -240,7 +247,9 @@ class DiffusionEstimator(Estimator):
 
     def _denoiser(self) -> Denoiser:
         from dpmsnc.nn.denoiser import Denoiser
+        from dpmsnc.targets import Tags
 
+        link = {"link": self.target_.link} if isinstance(self.target_, Tags) else {}
         return Denoiser(
             self.backbone,
             self.features_.width,
@@ -251,6 +260,7 @@ class DiffusionEstimator(Estimator):
             self.head_layers,
             shows_known=self.conditioning == "amortised",
             corrects=self.corrects_initialiser,
+            **link,
         )
 
     def _objective(self) -> Objective:

@@ -28,7 +28,7 @@ class Chains:
     """
 
     labels: Tensor
-    """Class indices (chains, rows); the true ones on all training rows."""
+    """Labels (chains, rows, ...); the true ones on all training rows."""
     shown: Tensor
     """Rows whose labels are given (chains, rows)."""
     fold: Tensor
@@ -87,11 +87,7 @@ class ChainSampler:
             y = self.sampler.sample(self.denoiser.theta, self.beliefs, self.all_known, SWEEPS, generator)
         else:
             y = torch.where(self.labelled, self.truth, labels.T.to(self.truth.device))
-        shown = self.given
-        if shows_own:
-            share = MOST_SHOWN * torch.rand(self.num_folds, generator=generator)
-            chosen = (torch.rand(y.shape, generator=generator) < share).to(y.device)
-            shown = shown | (chosen & ~self.hidden)
+        shown = with_own(self.given, self.hidden, generator) if shows_own else self.given
         return Chains(y.T, shown.T, torch.arange(self.num_folds, device=y.device))
 
     def logits(self, chains: Chains, evidence: Tensor) -> Tensor:
@@ -106,3 +102,10 @@ class ChainSampler:
 
         parts = cut(len(chains.fold), len(propagation.edges) * theta.shape[-1])
         return torch.cat([of(part) for part in parts], dim=1)
+
+
+def with_own(given: Tensor, hidden: Tensor, generator: torch.Generator) -> Tensor:
+    """Rows (rows, folds) whose labels are given, and of the others some at random, but none that is hidden."""
+    share = MOST_SHOWN * torch.rand(given.shape[1], generator=generator)
+    chosen = (torch.rand(given.shape, generator=generator) < share).to(given.device)
+    return given | (chosen & ~hidden)
