@@ -1,7 +1,7 @@
 r"""Logistic regression on a spectral embedding: where a node lies in the graph, and nothing else.
 
 With S = D^-1/2 A D^-1/2, its eigenvectors u_1, ..., u_K of the largest eigenvalues, and z_i the i-th row of
-[u_1, ..., u_K] brought to length 1,
+[u_1, ..., u_K] brought to length 1 (eigenvectors whose eigenvalues are not positive count as 0),
 
     classes   p_i = softmax(z_i W + b)
     tags      p_ik = sigmoid(z_i w_k + b_k), each tag on its own,
@@ -34,6 +34,8 @@ from dpmsnc.targets import Tags
 
 NODES_A_DIMENSION = 4
 """Nodes that there must be for every dimension: as many dimensions as nodes would tell all of them apart."""
+LEAST = 1e-6
+"""Eigenvectors of smaller eigenvalues are left out: neighbours have nothing in common there."""
 SMALL = 500
 """Nodes up to which all eigenvectors are computed, which is faster than to look for a few."""
 
@@ -105,11 +107,11 @@ def embedding(graph: Graph, most: int) -> NDArray[np.float64]:
 def _embedding(graph: Graph, size: int) -> NDArray[np.float64]:
     S = symmetric_normalised(graph.adjacency, self_loop=0.0).astype(np.float64)
     if graph.num_nodes <= SMALL:
-        U = np.linalg.eigh(S.toarray())[1][:, -size:]
+        values, U = (part[..., -size:] for part in np.linalg.eigh(S.toarray()))
     else:
-        U = eigsh(S, k=size, which="LA", v0=np.ones(graph.num_nodes))[1]
+        values, U = eigsh(S, k=size, which="LA", v0=np.ones(graph.num_nodes))
     largest = np.abs(U).argmax(axis=0)
-    U = U[:, ::-1] * np.sign(U[largest, np.arange(size)])[::-1]
+    U = (U * np.sign(U[largest, np.arange(size)]) * (values > LEAST))[:, ::-1]
     U[np.diff(S.indptr) == 0] = 0  # a node without an edge is an eigenvector by itself
     length = np.linalg.norm(U, axis=1, keepdims=True)
     return U / np.where(length > 1e-12, length, 1)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from dpmsnc.diffusion.posterior import Posterior
     from dpmsnc.diffusion.sampler import Callback
     from dpmsnc.estimators.report import FitReport
+    from dpmsnc.estimators.tag_report import TagReport
     from dpmsnc.graph.features import Features
     from dpmsnc.nn.denoiser import Denoiser
     from dpmsnc.training.corrected import Exam
@@ -76,8 +77,8 @@ class DiffusionEstimator(Estimator):
 
     denoiser_: Denoiser
     history_: History
-    report_: FitReport
-    """Only after a fit to classes."""
+    report_: FitReport | TagReport
+    """Only after a fit to classes or tags."""
 
     def _fit(
         self,
@@ -399,8 +400,8 @@ class DiffusionEstimator(Estimator):
         """The fitted classifier again; no network is allocated beyond the weights that there are."""
         import torch
 
-        from dpmsnc.estimators.report import FitReport
         from dpmsnc.estimators.state import unpack
+        from dpmsnc.estimators.tag_report import report_from
         from dpmsnc.graph.features import Features
         from dpmsnc.training.trainer import History
 
@@ -428,7 +429,7 @@ class DiffusionEstimator(Estimator):
         choices = [dict(choice) for choice in history["choices"]]
         clf.history_ = History(list(history["step"]), losses, scores, choices)
         if "report" in values:
-            clf.report_ = FitReport.from_state(values["report"])
+            clf.report_ = report_from(values["report"])
         clf.progressive_, clf.best_step_, clf.interrupted_ = (
             values[name] for name in ("progressive", "best_step", "interrupted")
         )

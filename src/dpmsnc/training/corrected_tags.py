@@ -19,5 +19,9 @@ class CorrectedTags(Corrected):
     def log_likelihood(self, log_odds: Tensor, y: Tensor) -> Tensor:
         return -self.target.loss(log_odds, y.to(log_odds))
 
+    def score(self) -> float:
+        """Geometric mean of the calibrated probabilities of tags, those that are there and those that are not."""
+        return super().score() ** (1 / self.target.channels)
+
     def exam_answers(self) -> Tensor:
         return self.exam_outputs()
