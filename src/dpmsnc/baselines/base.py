@@ -19,7 +19,7 @@ from dpmsnc.files import group
 from dpmsnc.graph import Graph
 from dpmsnc.graph.features import Features
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.targets import Target
+from dpmsnc.targets import TARGETS, Target
 
 Ranges = Mapping[str, tuple[float, float]]
 RANGES: Ranges = {
@@ -55,7 +55,8 @@ class Baseline(Estimator):
         check_range(self, **{name: bounds for name, bounds in ranges.items() if hasattr(self, name)})
 
     def _learn(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any], **options: Any) -> None:
-        if self.kinds and (graph.target.kind not in self.kinds or graph.target.on != "node"):
+        like = tuple(TARGETS.find(kind) for kind in self.kinds)  # kinds from outside may be like one of these
+        if self.kinds and (not isinstance(graph.target, like) or graph.target.on != "node"):
             ours, what = " or the ".join(self.kinds), described(graph.target)
             raise InputError(
                 f"{type(self).__name__} predicts the {ours} of a node, not the {what}; take NodeClassifier"
