@@ -102,6 +102,29 @@ def micro_f1(predicted: Labels, truth: Labels, mask: Mask) -> float:
     return _f1(predicted, truth, mask, "micro")
 
 
+def best_threshold(probabilities: NDArray[np.floating], truth: Labels, mask: Mask) -> tuple[float, float]:
+    """The threshold in [0, 1) above which tags are to be answered for the largest micro-F1, and that F1.
+
+    F1 changes only where the threshold passes a score, so that all thresholds are tried by sorting the scores: with the
+    k largest answered, of which c_k are right, and P tags true, F1 = 2 c_k / (k + P). A threshold lies halfway between
+    two scores, or at .5 where that lies between them; of equally good ones the nearest to .5 is taken.
+    """
+    asked = _asked(truth, mask)
+    score, true = probabilities[asked].ravel(), truth[asked].ravel()
+    order = np.argsort(-score, kind="stable")
+    upper, right = score[order], np.cumsum(true[order])
+    lower = np.append(upper[1:], 0.0)
+    cut = np.flatnonzero(lower < upper)  # equal scores are answered together
+    if not len(cut) or not right[-1]:
+        return 0.5, 0.0 if asked.any() else np.nan
+    f1 = 2 * right[cut] / (cut + 1 + right[-1])
+    best = cut[f1 == f1.max()]
+    low, high = lower[best], upper[best]
+    middle = (low + high) / 2
+    threshold = np.where((low <= 0.5) & (high > 0.5), 0.5, np.where(middle < high, middle, low))
+    return float(threshold[np.abs(threshold - 0.5).argmin()]), float(f1.max())
+
+
 def roc_auc(probabilities: NDArray[np.floating], truth: Labels, mask: Mask) -> float:
     """Area under the ROC curve of marginals (nodes, channels); the mean over classes where there are more than two."""
     from sklearn.metrics import roc_auc_score

@@ -13,7 +13,7 @@ import torch
 from sklearn.base import clone, is_classifier
 from torch_geometric.data import Data
 
-from dpmsnc.baselines import GMNN, GNN, METHODS, LabelPropagation
+from dpmsnc.baselines import GMNN, GNN, METHODS, MLP, LabelPropagation
 from dpmsnc.config import Guidance, Sampling, Training
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.base import Estimator, Method
@@ -127,8 +127,10 @@ def test_labels_of_another_kind_are_refused():
     tagged = Graph.build([(0, 1)], y=[["a"], ["b", "c"]], kind="tags")
     with pytest.raises(InputError, match="a label of the graph is a tags of a node, one of the fitted graph a class"):
         Majority().fit(PATH).predict(tagged)
-    with pytest.raises(InputError, match="LabelPropagation predicts the class of a node, not the tags"):
-        LabelPropagation().fit(tagged)
+    with pytest.raises(InputError, match="MLP predicts the class of a node, not the tags"):
+        MLP().fit(tagged)
+    with pytest.raises(InputError, match="LabelPropagation predicts the class or the tags of a node, not the value"):
+        LabelPropagation().fit(Graph.build([(0, 1)], y=[1.0, 2.0], kind="value"))
 
 
 def test_the_truth_must_be_about_the_same_nodes():

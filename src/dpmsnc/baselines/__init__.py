@@ -18,6 +18,7 @@ from dpmsnc.baselines.lp import LabelPropagation
 from dpmsnc.baselines.mlp import MLP
 from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
 from dpmsnc.baselines.pta import PTA
+from dpmsnc.baselines.spectral import Spectral
 from dpmsnc.baselines.spn import SPN
 from dpmsnc.baselines.stack import Stack
 from dpmsnc.estimators.masked_labels import MaskedLabels
@@ -42,5 +43,6 @@ __all__ = [
     "LabelPropagation",
     "MaskedLabels",
     "NeighbourhoodFeatures",
+    "Spectral",
     "Stack",
 ]

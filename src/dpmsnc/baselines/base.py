@@ -19,7 +19,7 @@ from dpmsnc.files import group
 from dpmsnc.graph import Graph
 from dpmsnc.graph.features import Features
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.targets import OneClass, Target
+from dpmsnc.targets import TARGETS, Target
 
 Ranges = Mapping[str, tuple[float, float]]
 RANGES: Ranges = {
@@ -43,8 +43,8 @@ class Baseline(Estimator):
     `network_`.
     """
 
-    any_target: ClassVar[bool] = False
-    """Whether it answers for tags and numbers, too."""
+    kinds: ClassVar[tuple[str, ...]] = ("class",)
+    """Kinds of targets that it answers for; none means any."""
     ranges: ClassVar[Ranges] = {}
     """Ranges of settings that are particular to this method, over those of `RANGES`."""
     network_: nn.Module
@@ -55,9 +55,12 @@ class Baseline(Estimator):
         check_range(self, **{name: bounds for name, bounds in ranges.items() if hasattr(self, name)})
 
     def _learn(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any], **options: Any) -> None:
-        if not self.any_target and (not isinstance(graph.target, OneClass) or graph.target.on != "node"):
-            what = described(graph.target)
-            raise InputError(f"{type(self).__name__} predicts the class of a node, not the {what}; take NodeClassifier")
+        like = tuple(TARGETS.find(kind) for kind in self.kinds)  # kinds from outside may be like one of these
+        if self.kinds and (not isinstance(graph.target, like) or graph.target.on != "node"):
+            ours, what = " or the ".join(self.kinds), described(graph.target)
+            raise InputError(
+                f"{type(self).__name__} predicts the {ours} of a node, not the {what}; take NodeClassifier"
+            )
         super()._learn(graph, y_train, y_validation, **options)
 
     def _build(self, in_channels: int, num_classes: int) -> nn.Module:
@@ -123,3 +126,8 @@ def check_probabilities(p: NDArray[Any], target: Target, num_nodes: int) -> None
 def one_hot(y: NDArray[np.int64], num_classes: int) -> NDArray[np.float64]:
     """Y0: one-hot rows where there is a label, zero rows elsewhere."""
     return (y[:, None] == np.arange(num_classes)).astype(np.float64)
+
+
+def label_field(y: NDArray[Any], target: Target) -> NDArray[np.float64]:
+    """Y0 of whatever a label is: its field where there is one, zero rows elsewhere."""
+    return target.certain(y) * target.known(y)[:, None]

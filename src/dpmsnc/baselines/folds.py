@@ -26,6 +26,8 @@ def assign_folds(
 
     Where `member` tells several labelled graphs apart, whole graphs are: labels of a new graph are not known in part.
     """
+    if y_train.ndim > 1:  # tags, which are in no class
+        y_train = np.where((y_train == UNKNOWN).any(axis=1), UNKNOWN, 0)
     if member is not None and in_several_graphs(y_train, member):
         of_graph = np.full(member.max() + 1, NO_FOLD)
         order = np.random.default_rng(seed).permutation(np.unique(member[y_train != UNKNOWN]))
@@ -49,7 +51,8 @@ def answers(
 ) -> Iterator[NDArray[np.float64]]:
     """For each fold, the probabilities (nodes, classes) of a fit without its labels, given the labels of the others."""
     for k in range(fold.max(initial=0) + 1):
-        shown = np.where(fold == k, UNKNOWN, y_train)
+        shown = y_train.copy()
+        shown[fold == k] = UNKNOWN
         if (shown == UNKNOWN).all():  # the only label there is
             yield graph.target.ignorance(graph.num_nodes)
             continue

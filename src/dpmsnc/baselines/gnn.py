@@ -1,17 +1,19 @@
 """A plain GNN: every node is classified on its own, p(y | G) = prod_i p(y_i | G), by cross-entropy on known labels.
 
-It is the GCN, GAT, ... row of every table, and the mean-field initialiser of the paper's Algorithm 1.
+Tags and numbers are learned with the link and the loss of their target: the binary cross-entropy of every tag, squared
+errors. It is the GCN, GAT, ... row of every table, and the mean-field initialiser of the paper's Algorithm 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dpmsnc.baselines.base import Baseline
@@ -21,14 +23,20 @@ from dpmsnc.estimators import search_space
 from dpmsnc.estimators.base import METHODS, Method, seeded
 from dpmsnc.estimators.search_space import BINARY, CONVOLVING, OURS, SLOWLY, SearchSpace
 from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.graph.features import Features
+from dpmsnc.metrics import METRICS, best_threshold
 from dpmsnc.nn.input_dropout import GraphInputDropout
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
+from dpmsnc.targets import OneClass, Tags, Target
 
 
 @dataclass(eq=False, repr=False)
 class GNN(Baseline):
     """Any backbone as a plain classifier; the epoch with the best validation accuracy is kept.
+
+    Of tags it is the epoch with the best micro-F1 under its best threshold, of numbers that with the least error. Tags
+    and numbers on a graph without features are found from its structure (`dpmsnc.graph.structure`).
 
     The GCN and GAT of their authors drop about half of the input features too (`input_dropout`), and they end in a
     convolution: with `head="convolution"` the last of the `num_layers` is the output, instead of a linear map after it.
@@ -54,6 +62,8 @@ class GNN(Baseline):
     scaling: ScalingName = "unit"
     seed: int = 0
 
+    kinds = ("class", "tags", "value")
+
     def _build(self, in_channels: int, num_classes: int) -> MeanField:
         shape = (self.hidden_channels, self.num_layers, self.dropout, self.head)
         return MeanField(self.backbone, in_channels, num_classes, *shape)
@@ -62,21 +72,53 @@ class GNN(Baseline):
         tensors, network = self._tensors(graph), self._network()
         thinned, generator = GraphInputDropout(tensors), self._generator()
         optimiser = torch.optim.Adam(network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
-        nodes = torch.from_numpy(np.flatnonzero(y_train != UNKNOWN))
-        target = torch.from_numpy(y_train)[nodes]
-        best, weights = -1.0, weights_of(network)
+        nodes = torch.from_numpy(np.flatnonzero(graph.target.known(y_train)))
+        loss = training_loss(graph.target, torch.from_numpy(y_train)[nodes])
+        best, weights = -np.inf, weights_of(network)
         for epoch in range(1, self.epochs + 1):
             seen = thinned(self.input_dropout, generator)
-            take_step(optimiser, F.cross_entropy(network(seen, generator)[nodes], target))
+            take_step(optimiser, loss(network(seen, generator)[nodes]))
             if epoch % self.evaluate_every == 0 or epoch == self.epochs:
-                accuracy = validation_accuracy(probabilities(network, tensors), y_validation)
-                if accuracy > best or np.isnan(accuracy):
-                    best, weights = accuracy, weights_of(network)
+                score = validation_score(graph.target, self._answers(network, tensors), y_validation)
+                if score > best or np.isnan(score):
+                    best, weights = score, weights_of(network)
         network.load_state_dict(weights)
         self.network_ = release(network)
 
     def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
-        return probabilities(self.network_, self._tensors(graph))
+        return self._answers(self.network_, self._tensors(graph))
+
+    def _fit_features(self, graph: Graph) -> Features:
+        # for classes it stays the network of the tables, which reads nothing but features
+        return Features.fit(graph, self.scaling, structure=not isinstance(graph.target, OneClass))
+
+    def _answers(self, network: nn.Module, tensors: GraphTensors) -> NDArray[np.float64]:
+        return marginals(network, tensors, self.target_)
+
+
+@torch.no_grad()
+def marginals(network: nn.Module, tensors: GraphTensors, target: Target) -> NDArray[np.float64]:
+    """What a network that reads the graph alone says of every node, through the link of the target."""
+    return target.of_mean_field(target.link(network(tensors)).numpy())
+
+
+def training_loss(target: Target, y: Tensor) -> Callable[[Tensor], Tensor]:
+    """The mean loss of outputs (rows, channels) where the labels are y; of classes, torch's own."""
+    if isinstance(target, OneClass):
+        return lambda output: F.cross_entropy(output, y)
+    field = target.field(y)
+    return lambda output: target.loss(output, field).mean()
+
+
+def validation_score(target: Target, answers: NDArray[np.float64], y_validation: NDArray[np.int64]) -> float:
+    """How good marginals are on validation labels, the higher the better; NaN where there are none."""
+    if isinstance(target, OneClass):
+        return validation_accuracy(answers, y_validation)
+    nodes = target.known(y_validation)
+    if isinstance(target, Tags):
+        return best_threshold(answers, y_validation, nodes)[1]
+    predicted = target.nearest(torch.from_numpy(target.mean_field(answers))).numpy()
+    return METRICS.find(target.metric).gain(predicted, y_validation, nodes)
 
 
 @torch.no_grad()

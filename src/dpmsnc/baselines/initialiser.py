@@ -15,11 +15,12 @@ from dpmsnc.baselines.crf import CRF
 from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.stack import MEMBERS, Stack
 from dpmsnc.baselines.supplied import Supplied
+from dpmsnc.baselines.tag_pool import TagPool
 from dpmsnc.baselines.uniform import Uniform
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.base import METHODS, Estimator
 from dpmsnc.graph import Graph
-from dpmsnc.targets import OneClass
+from dpmsnc.targets import RealValue, Tags
 
 
 def _gnn(classifier: Any, **settings: Any) -> GNN:
@@ -57,8 +58,11 @@ def make_initialiser(classifier: Any) -> Any:
     initialiser = classifier.initialiser
     if hasattr(initialiser, "fit") and hasattr(initialiser, "predict_proba") and not isinstance(initialiser, type):
         return initialiser
-    if isinstance(initialiser, str) and not isinstance(getattr(classifier, "target_", OneClass()), OneClass):
-        return Uniform()  # the methods by name predict classes
+    target = getattr(classifier, "target_", None)
+    if initialiser == "auto" and isinstance(target, Tags):
+        return TagPool(seed=classifier.seed)
+    if initialiser == "auto" and isinstance(target, RealValue):
+        return Uniform()
     name, settings = (initialiser, {}) if isinstance(initialiser, str) else _named(initialiser)
     if name not in INITIALISERS and name not in METHODS:
         raise InputError(
@@ -77,6 +81,14 @@ def make_crf(classifier: Any) -> CRF:
     if isinstance(initialiser, CRF):
         return copy.deepcopy(initialiser)  # a user's own stays as it is
     return CRF(initialiser if isinstance(initialiser, Baseline) else Supplied(initialiser), seed=classifier.seed)
+
+
+def make_tag_pool(classifier: Any) -> TagPool:
+    """The initialiser of a `NodeClassifier` of tags, ready to be fitted."""
+    initialiser = make_initialiser(classifier)
+    if isinstance(initialiser, TagPool):
+        return copy.deepcopy(initialiser)
+    return TagPool(initialiser if isinstance(initialiser, Baseline) else Supplied(initialiser), seed=classifier.seed)
 
 
 def ask_initialiser(initialiser: Any, graph: Graph, validation: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -25,6 +25,7 @@ class Supplied(Baseline):
     Labels that are revealed later do not change it.
     """
 
+    kinds = ()
     model: Any = None
     """Stays as it is: a copy is fitted."""
 

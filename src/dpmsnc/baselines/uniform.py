@@ -12,7 +12,7 @@ from dpmsnc.graph import Graph
 class Uniform(Baseline):
     """Knows nothing, of whatever a label is."""
 
-    any_target = True
+    kinds = ()
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
         """There is nothing to learn."""

@@ -6,16 +6,21 @@ Nodes and classes are matched by their text, since a text file cannot tell the n
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.diffusion import DiffusionEstimator
+from dpmsnc.estimators.threshold import most_probable
 from dpmsnc.files import write_whole
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.graph.clean import check_unique, is_missing, short_list
 from dpmsnc.graph.readers import GAPS, WHOLE, column, id_column, read_table, unnamed_id
+from dpmsnc.graph.tag_text import SEPARATOR, join_tags, split_tags, tag_columns
+from dpmsnc.targets import Tags
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,29 +31,43 @@ WRITABLE = (".csv", ".tsv", ".parquet")
 Labels = dict[str, str]
 
 
-def read_labels(path: Path, kind: str, id: str | None = None, label: str | None = None) -> Labels:
+def read_labels(
+    path: Path, kind: str, id: str | None = None, label: str | Sequence[str] = (), separator: str = SEPARATOR
+) -> Labels:
     """Labels by node id, both as text, of the nodes that have one.
 
     Args:
         path: A CSV, TSV or Parquet file with one row per node.
         kind: What the table is, for messages.
         id: Column of the node ids, by default the first.
-        label: Column of the labels; may be left out where there is only one column besides the ids.
+        label: Column of the labels; may be left out where there is only one column besides the ids. Several columns
+            hold 0 and 1, one for every tag.
+        separator: Stands between tags.
     """
-    table = read_table(path, kind, (id, label), 1)
-    id = column(table, unnamed_id(table, label) if id is None else id, kind)
-    if label is None:
+    labels = [label] if isinstance(label, str) else list(label)
+    one = labels[0] if len(labels) == 1 else None
+    table = read_table(path, kind, (id, one), 1)
+    id = column(table, unnamed_id(table, one) if id is None else id, kind)
+    if not labels:
         others = [name for name in table.columns if name != id]
         if len(others) != 1:
             raise InputError(
                 f"the {kind} table {path} has the columns {short_list(table.columns)}; name the one with "
                 "the labels (--label)"
             )
-        return read_labels(path, kind, id, others[0])
+        return read_labels(path, kind, id, others, separator)
     ids = id_column(table, id, kind)
     check_unique(ids)
-    values = spelled_labels(table[column(table, label, kind)])
+    columns = [column(table, name, kind) for name in labels]
+    values = spelled_labels(table[one]) if one else _joined_columns(table[columns], separator)
     return {str(name): value for name, value in zip(ids.tolist(), values) if value is not None}
+
+
+def _joined_columns(table: Any, separator: str) -> list[str | None]:
+    """Columns of 0 and 1 as one: "a;b"."""
+    names = list(table.columns)
+    rows = Tags(tuple(names)).encode(tag_columns(table))
+    return [None if row[0] == UNKNOWN else join_tags(np.array(names)[row == 1], separator) for row in rows]
 
 
 def spelled_labels(column: Any) -> list[str | None]:
@@ -75,16 +94,24 @@ def without_unknown(labels: Labels, classes: Collection[str]) -> Labels:
     return {name: label for name, label in labels.items() if label != str(UNKNOWN) or label in classes}
 
 
-def in_graph(labels: Labels, graph: Graph) -> dict[Any, Any]:
+def in_graph(labels: Labels, graph: Graph, separator: str = SEPARATOR) -> dict[Any, Any]:
     """The same labels with the graph's own node ids and classes, for `predict(known=...)`."""
     ids = {str(name): name for name in graph.ids.tolist()}
     classes = {spelled(name): name for name in graph.classes}
+    if isinstance(graph.target, Tags):
+        cells = {ids.get(name, name): split_tags(text, separator) for name, text in labels.items()}
+        return {name: [classes.get(spelled(tag), tag) for tag in tags] for name, tags in cells.items()}
     known = without_unknown(labels, classes)
     return {ids.get(name, name): classes.get(label, label) for name, label in known.items()}
 
 
 def prediction_table(
-    clf: Estimator, known: dict[Any, Any] | None, condition_on: Which, num_samples: int, seed: int | None
+    clf: Estimator,
+    known: dict[Any, Any] | None,
+    condition_on: Which,
+    num_samples: int,
+    seed: int | None,
+    separator: str = SEPARATOR,
 ) -> pd.DataFrame:
     """One row per node: id, what the target makes of the answer (for classes label, probability and entropy), known."""
     import pandas as pd
@@ -92,8 +119,13 @@ def prediction_table(
     asked = clf._asked(None, known, condition_on)
     options: dict[str, Any] = {"num_samples": num_samples, "seed": seed} if isinstance(clf, DiffusionEstimator) else {}
     proba = clf.predict_proba(known=known, condition_on=condition_on, **options)
-    columns = clf.target_.columns(clf._answer(asked), proba)
-    return pd.DataFrame({"id": asked.ids} | columns | {"known": asked.known})
+    first: dict[str, Any] = {"id": asked.ids}
+    if isinstance(clf.target_, Tags):  # by the probabilities that stand beside them
+        labels = most_probable(clf, proba)
+        first["label"] = [join_tags(tags, separator) for tags in clf.target_.decode(labels)]
+    else:
+        labels = clf._answer(asked)
+    return pd.DataFrame(first | clf.target_.columns(labels, proba) | {"known": asked.known})
 
 
 def sample_table(
@@ -103,12 +135,15 @@ def sample_table(
     num_samples: int,
     temperature: float,
     seed: int | None,
+    separator: str = SEPARATOR,
 ) -> pd.DataFrame:
     """One row per node, one column per joint labelling."""
     import pandas as pd
 
     options: dict[str, Any] = {"temperature": temperature} if isinstance(clf, DiffusionEstimator) else {}
     samples = clf.sample(num_samples, known=known, seed=seed, condition_on=condition_on, **options)
+    if isinstance(clf.target_, Tags):
+        samples = np.array([[join_tags(tags, separator) for tags in sample] for sample in samples], dtype=object)
     columns = {f"sample_{k}": sample for k, sample in enumerate(samples)}
     return pd.DataFrame({"id": clf.graph_.ids} | columns)
 

@@ -10,11 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmsnc import metrics
-from dpmsnc.cli.answer_tables import Labels, spelled_labels, without_unknown
+from dpmsnc.cli.answer_tables import Labels, spelled, spelled_labels, without_unknown
 from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.graph.clean import check_unique, short_list
 from dpmsnc.graph.readers import column, id_column, read_table
+from dpmsnc.graph.tag_text import split_tags
+from dpmsnc.targets import Tags
+
+PROBABILITY_OF = "probability of "
+"""How the name of a column begins that has the probabilities of one tag."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,8 @@ class Predictions:
     known: NDArray[np.bool_]
     """Nodes whose label was given to the model; none where the table does not say."""
     probability: NDArray[np.float64] | None
+    tags: bool = False
+    """Whether labels are tags, of which each has a column of probabilities."""
 
     @classmethod
     def read(cls, path: Path) -> Predictions:
@@ -40,6 +47,7 @@ class Predictions:
             labels=labels,
             known=np.asarray(known, dtype=bool),
             probability=_numbers(table["probability"], path) if "probability" in table.columns else None,
+            tags=any(str(name).startswith(PROBABILITY_OF) for name in table.columns),
         )
 
     def given(self) -> Labels:
@@ -68,10 +76,7 @@ class Comparison:
             for labels in (true, predictions.labels)
         )
         comparison = cls(predictions, predicted, y, classes)
-        if not (y != UNKNOWN).any():
-            raise InputError("no node of the truth table is among the predictions; name its id column (--id)")
-        if not comparison.asked.any():
-            raise InputError("every node with a true label was known to the model; give the truth of other nodes")
+        check_asked(y != UNKNOWN, comparison.asked)
         return comparison
 
     @property
@@ -103,6 +108,41 @@ class Comparison:
             opinion = [self.classes.get(own.get(name, ""), UNKNOWN) for name in self.predictions.ids]
             predicted = np.where(known, opinion, predicted)
         return metrics.subgraph_accuracy(predicted[rows], truth[rows], self.asked[rows], graph)
+
+
+@dataclass(frozen=True)
+class TagComparison:
+    """Predicted and true tags as rows of 0 and 1, in the order of the predictions."""
+
+    predicted: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    asked: NDArray[np.bool_]
+    """Nodes to score: the truth is there, and the model was not told it."""
+
+    @classmethod
+    def of(cls, predictions: Predictions, truth: Labels, separator: str) -> TagComparison:
+        answers, true = (
+            [None if text is None else [spelled(tag) for tag in split_tags(text, separator)] for text in texts]
+            for texts in (predictions.labels, [truth.get(name) for name in predictions.ids])
+        )
+        target = Tags(tuple(sorted({tag for tags in (*answers, *true) for tag in tags or ()})))
+        predicted, y = target.encode(answers), target.encode(true)
+        given = np.array([tags is not None for tags in true])
+        check_asked(given, asked := given & ~predictions.known)
+        return cls(np.maximum(predicted, 0), y, asked)  # a node without an answer has no tag
+
+    def scores(self) -> dict[str, float]:
+        """What needs no graph."""
+        named = {"micro_f1": metrics.micro_f1, "macro_f1": metrics.macro_f1}
+        return {name: metric(self.predicted, self.truth, self.asked) for name, metric in named.items()}
+
+
+def check_asked(given: NDArray[np.bool_], asked: NDArray[np.bool_]) -> None:
+    """Raise `InputError` where there is nothing to score."""
+    if not given.any():
+        raise InputError("no node of the truth table is among the predictions; name its id column (--id)")
+    if not asked.any():
+        raise InputError("every node with a true label was known to the model; give the truth of other nodes")
 
 
 def _numbers(column: Any, path: Path) -> NDArray[np.float64]:

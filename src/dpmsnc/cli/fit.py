@@ -55,7 +55,8 @@ class GraphFlags:
     id: str | None = None
     """Column of the node table with the node ids; by default the first."""
     label: tuple[str, ...] | None = None
-    """Column of the node table with the labels; with --kind tags, the columns of 0 and 1, one per tag."""
+    """Column of the node table with the labels; with --kind tags, a column such as a;b, or several of 0 and 1, one per
+    tag."""
     source: str | None = None
     """Column of the edge table; by default the first."""
     target: str | None = None
@@ -64,18 +65,23 @@ class GraphFlags:
     """Numeric columns of the node table; by default all that are left over."""
     kind: str = "class"
     """What a label of the node table is: one class, several tags, or a real value."""
+    tag_separator: str = ";"
+    """Stands between the tags in one column; alone in a cell it says that there is none."""
 
     def read(self) -> Graph:
         from dpmsnc.graph import Graph
 
         if (self.edges is None) == (self.graph is None):
             raise InputError("give the graph either as --edges (and --nodes) or as --graph")
-        columns = {name: getattr(self, name) for name in ("id", "label", "source", "target", "features", "kind")}
+        names = ("id", "label", "source", "target", "features", "kind", "tag_separator")
+        columns = {name: getattr(self, name) for name in names}
         if self.graph is not None:
             if given := [name for name, value in columns.items() if value != getattr(GraphFlags, name)]:
-                raise InputError(f"--{given[0]} is for tables; an .npz file says itself what it holds")
+                raise InputError(
+                    f"--{given[0].replace('_', '-')} is for tables; an .npz file says itself what it holds"
+                )
             return Graph.from_npz(self.graph)
-        if self.kind != "tags" and self.label is not None:
+        if self.label is not None and (self.kind != "tags" or len(self.label) == 1):
             if len(self.label) != 1:
                 raise InputError(f"--label names {len(self.label)} columns; only --kind tags has several")
             columns["label"] = self.label[0]

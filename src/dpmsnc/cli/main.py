@@ -41,8 +41,10 @@ class AnswerFlags:
     """Table of labels learned since: conditioned on at once, without a new fit."""
     id: str | None = None
     """Column of the table --known with the node ids; by default the first."""
-    label: str | None = None
-    """Column of the table --known with the labels."""
+    label: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Column of the table --known with the labels; for tags also several of 0 and 1, one --label each."""
+    tag_separator: str = ";"
+    """Stands between the tags of a node in tables."""
     condition_on: Which = "known"
     """Every label the graph has, or only those trained on."""
     seed: int | None = None
@@ -58,12 +60,14 @@ class AnswerFlags:
         clf = Estimator.load(self.model)
         if self.known is None:
             return clf, None
-        return clf, in_graph(read_labels(self.known, "known", self.id, self.label), clf.graph_)
+        known = read_labels(self.known, "known", self.id, self.label, self.tag_separator)
+        return clf, in_graph(known, clf.graph_, self.tag_separator)
 
 
 @dataclass(frozen=True)
 class Predict(AnswerFlags):
-    """Predict the label of every node: a table with id, label, probability, entropy (nats) and known."""
+    """Predict the label of every node: a table with id, label, probability, entropy (nats) and known; for tags, label,
+    a column of 0 and 1 and one of probabilities for each, and known."""
 
     num_samples: int = 32
     """Joint samples behind the probabilities."""
@@ -72,7 +76,8 @@ class Predict(AnswerFlags):
         from dpmsnc.cli.answer_tables import prediction_table, write_table
 
         clf, known = self.load(self.num_samples)
-        write_table(prediction_table(clf, known, self.condition_on, self.num_samples, self.seed), self.out)
+        how = (self.condition_on, self.num_samples, self.seed, self.tag_separator)
+        write_table(prediction_table(clf, known, *how), self.out)
         return 0
 
 
@@ -89,8 +94,8 @@ class Sample(AnswerFlags):
         from dpmsnc.cli.answer_tables import sample_table, write_table
 
         clf, known = self.load(self.num_samples)
-        table = sample_table(clf, known, self.condition_on, self.num_samples, self.temperature, self.seed)
-        write_table(table, self.out)
+        how = (self.condition_on, self.num_samples, self.temperature, self.seed, self.tag_separator)
+        write_table(sample_table(clf, known, *how), self.out)
         return 0
 
 
@@ -104,8 +109,10 @@ class Evaluate:
     """Table of true labels; a blank one is not scored."""
     id: str | None = None
     """Column of the truth table with the node ids; by default the first."""
-    label: str | None = None
-    """Column of the truth table with the labels."""
+    label: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Column of the truth table with the labels; for tags also several of 0 and 1, one --label each."""
+    tag_separator: str = ";"
+    """Stands between the tags of a node in both tables."""
     model: Path | None = None
     """Model folder, for the subgraph accuracy: by the model's own labels, and with known labels as given."""
     edges: Path | None = None
@@ -117,11 +124,17 @@ class Evaluate:
 
     def run(self) -> int:
         from dpmsnc.cli.answer_tables import read_labels
-        from dpmsnc.cli.evaluation import Comparison, Predictions
+        from dpmsnc.cli.evaluation import Comparison, Predictions, TagComparison
 
         predictions = Predictions.read(self.predictions)
-        comparison = Comparison.of(predictions, read_labels(self.truth, "truth", self.id, self.label))
-        scores = comparison.scores() | self._with_neighbours(comparison)
+        truth = read_labels(self.truth, "truth", self.id, self.label, self.tag_separator)
+        comparison: Any
+        if predictions.tags or len(self.label) > 1:
+            comparison = TagComparison.of(predictions, truth, self.tag_separator)
+            scores = comparison.scores()
+        else:
+            comparison = Comparison.of(predictions, truth)
+            scores = comparison.scores() | self._with_neighbours(comparison)
         print(f"{'nodes':<26}{comparison.asked.sum()}")
         for name, value in scores.items():
             print(f"{name:<26}{value:.4f}")

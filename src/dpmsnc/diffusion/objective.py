@@ -21,7 +21,7 @@ from torch import Tensor
 
 from dpmsnc.config import ParameterisationName, ProcessName, WeightingName
 from dpmsnc.diffusion.schedule import Array, Schedule
-from dpmsnc.targets import OneClass, Target
+from dpmsnc.targets import OneClass, Tags, Target
 
 CLASSES = OneClass()
 
@@ -82,9 +82,13 @@ class Objective:
     def evidence(self, y_t: Tensor, t: Tensor | int) -> Tensor:
         """log p(y_t | y_0 = c) of every class c, up to a constant: what y_t says about a label on its own.
 
-        Log-probabilities of independent labels plus this are the exact logits of y_0 given y_t.
+        Log-probabilities of independent labels plus this are the exact logits of y_0 given y_t. Of a tag it is
+        log p(y_t | 1) - log p(y_t | 0), which log-odds are added to.
         """
-        return at(self.schedule.signal, t, y_t) / at(self.schedule.noise, t, y_t) ** 2 * y_t
+        signal, noise = at(self.schedule.signal, t, y_t), at(self.schedule.noise, t, y_t)
+        if isinstance(self.target, Tags):
+            return signal / noise**2 * (y_t - signal / 2)
+        return signal / noise**2 * y_t
 
     def estimate(self, output: Tensor, y_t: Tensor, t: Tensor | int) -> Estimate:
         """(eps, y_0) as the network's output at time t implies them."""

@@ -25,6 +25,7 @@ from dpmsnc.errors import InputError
 from dpmsnc.estimators.params import Parameters
 from dpmsnc.estimators.search_space import SearchSpace
 from dpmsnc.estimators.several import by_graph, divided, listed, revealed
+from dpmsnc.estimators.threshold import choose_threshold, most_probable
 from dpmsnc.graph import Graph
 from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.registry import Registry
@@ -57,6 +58,8 @@ class Estimator(Parameters, ABC):
     n_features_in_: int
     train_: NDArray[np.bool_]
     validation_: NDArray[np.bool_]
+    threshold_: float
+    """Only after a fit to tags with validation labels: the probability above which a tag is answered."""
 
     @abstractmethod
     def _fit(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any]) -> None:
@@ -91,6 +94,7 @@ class Estimator(Parameters, ABC):
         self.train_, self.validation_ = train, held_back
         try:
             self._learn(graph, y_train, y_validation, **options)
+            choose_threshold(self)
         except BaseException:
             self._abandon()
             raise
@@ -304,10 +308,7 @@ class Estimator(Parameters, ABC):
 
     def _answer(self, asked: Graph, clamp_known: bool = True) -> NDArray[Any]:
         """The labels that are predicted: the most probable ones, with those that are known in their place."""
-        import torch
-
-        marginals = self.target_.mean_field(self._marginals(asked, asked.y))
-        labels = self.target_.nearest(torch.from_numpy(marginals)).numpy()
+        labels = most_probable(self, self._marginals(asked, asked.y))
         if clamp_known:
             labels[asked.known] = asked.y[asked.known]
         return labels

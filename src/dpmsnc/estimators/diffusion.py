@@ -39,21 +39,15 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from dpmsnc.baselines.crf import CRF
-    from dpmsnc.diffusion.known import Known
+    from dpmsnc.baselines.tag_pool import TagPool
     from dpmsnc.diffusion.objective import Objective
     from dpmsnc.diffusion.posterior import Posterior
     from dpmsnc.diffusion.sampler import Callback
     from dpmsnc.estimators.report import FitReport
+    from dpmsnc.estimators.tag_report import TagReport
     from dpmsnc.graph.features import Features
     from dpmsnc.nn.denoiser import Denoiser
-    from dpmsnc.training.corrected import Exam
-    from dpmsnc.training.full import FullyLabelled
-    from dpmsnc.training.optimiser import Optimiser
-    from dpmsnc.training.trainer import History, Source, Trainer
-
-
-NEARLY_ALL = 0.95
-"""Share of known labels from which on several graphs count as fully labelled; the others are in no loss."""
+    from dpmsnc.training.trainer import History, Trainer
 
 
 class DiffusionEstimator(Estimator):
@@ -84,9 +78,11 @@ class DiffusionEstimator(Estimator):
     training: Training
 
     denoiser_: Denoiser
+    initialiser_: CRF | TagPool
+    """Only where the network corrects it."""
     history_: History
-    report_: FitReport
-    """Only after a fit to classes."""
+    report_: FitReport | TagReport
+    """Only after a fit to classes or tags."""
 
     def _fit(
         self,
@@ -140,109 +136,37 @@ class DiffusionEstimator(Estimator):
     ) -> Trainer:
         import torch
 
-        from dpmsnc.baselines.base import check_probabilities
-        from dpmsnc.training.corrected import Corrected
+        from dpmsnc.estimators.sources import make_source
         from dpmsnc.training.optimiser import Optimiser
-        from dpmsnc.training.partial import PartlyLabelled
         from dpmsnc.training.trainer import Trainer
 
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             optimiser = Optimiser(self._denoiser().to(self._device()), self.training)
         objective, generator = self._objective(), self._generator()
-        train, validation = self.target_.known(y_train), self.target_.known(y_validation)
-        source: Source
-        if self._fully_labelled(graph):
-            source = self._full_source(graph, optimiser, objective, generator)
-        else:
-            labels = np.where(train.reshape(-1, *[1] * (y_train.ndim - 1)), y_train, y_validation)
-            parts: dict[str, Any] = {
-                "labels": self._tensor(labels),
-                "train": self._tensor(train),
-                "validation": self._tensor(validation),
-                "options": self.training,
-                "sampling": self.sampling,
-                "generator": generator,
-                "member": None if graph.member is None else self._tensor(graph.member),
-            }
-            if self.corrects_initialiser:
-                self.initialiser_ = self._fit_initialiser(graph, y_train, y_validation)
-                q = self.initialiser_._marginals(graph, y_train)
-                check_probabilities(q, self.target_, graph.num_nodes)
-                source = Corrected(
-                    optimiser,
-                    objective,
-                    self._tensors(graph),
-                    initialiser=self.initialiser_.chains(y_train),
-                    exam=self._exam(graph, y_train, y_validation),
-                    initial=self._tensor(self.target_.mean_field(q)),
-                    **parts,
-                )
-            else:
-                initial = self._initial_probabilities(graph, fit_initialiser)
-                source = PartlyLabelled(
-                    optimiser, objective, self._tensors(graph), initial=self._tensor(initial), **parts
-                )
+        source = make_source(self, graph, (y_train, y_validation), optimiser, objective, generator, fit_initialiser)
         return Trainer(optimiser, objective, source, self.training, generator)
-
-    def _fully_labelled(self, graph: Graph) -> bool:
-        """Whether (nearly) all labels of what is trained on are known, so that there is no E-step."""
-        if self.corrects_initialiser or graph.member is None:
-            return bool(self.train_.all())
-        rows = np.isin(graph.member, graph.member[self.train_])
-        return bool(self.train_[rows].mean() >= NEARLY_ALL)
-
-    def _full_source(
-        self, graph: Graph, optimiser: Optimiser, objective: Objective, generator: torch.Generator
-    ) -> FullyLabelled:
-        """Training on fully labelled graphs, in batches of so many; validation graphs score."""
-        from dpmsnc.training.full import FullyLabelled, LabelledGraphs
-
-        def labelled(nodes: NDArray[np.bool_]) -> LabelledGraphs:
-            return LabelledGraphs.of([graph.subgraph(nodes)], features=self.features_, device=self._device())
-
-        member = np.zeros(graph.num_nodes, dtype=np.int64) if graph.member is None else graph.member
-        trained = np.unique(member[self.train_])
-        batches = np.split(trained, np.arange(0, len(trained), self.training.batch_size or len(trained))[1:])
-        validation = labelled(np.isin(member, member[self.validation_])) if self.validation_.any() else None
-        sources = [labelled(np.isin(member, batch)) for batch in batches]
-        return FullyLabelled(optimiser, objective, sources, self.training, generator, validation, self.sampling)
 
     @property
     def corrects_initialiser(self) -> bool:
-        """Whether the network corrects an initialiser; that of tags, numbers and a fully labelled graph does not."""
-        from dpmsnc.targets import OneClass
+        """Whether the network corrects an initialiser; not so of numbers, a fully labelled graph, tags of several."""
+        from dpmsnc.targets import OneClass, Tags
 
-        leaves_labels = self.graph_.member is not None or not self.train_.all()
-        return self.start == "initialiser" and isinstance(self.target_, OneClass) and leaves_labels
+        several, partly = self.graph_.member is not None, not self.train_.all()
+        of_classes = isinstance(self.target_, OneClass) and (several or partly)
+        of_tags = isinstance(self.target_, Tags) and partly and not several
+        return self.start == "initialiser" and (of_classes or of_tags)
 
-    def _fit_initialiser(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any]) -> CRF:
-        """The initialiser under a pairwise model, both of training labels; validation labels choose."""
-        from dpmsnc.baselines.initialiser import make_crf
+    def _fit_initialiser(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any]) -> CRF | TagPool:
+        """The initialiser under a pairwise model, both of training labels, where validation labels choose; of tags,
+        base models in a pool."""
+        from dpmsnc.baselines.initialiser import make_crf, make_tag_pool
+        from dpmsnc.targets import Tags
 
-        initialiser = make_crf(self)
+        initialiser = make_tag_pool(self) if isinstance(self.target_, Tags) else make_crf(self)
         initialiser._check_settings()
         initialiser._learn(graph, y_train, y_validation)
         return initialiser
-
-    def _exam(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any]) -> Exam:
-        """How validation labels are asked for: the initialiser is asked once, since it does not change."""
-        import torch
-
-        from dpmsnc.baselines.folds import assign_folds
-        from dpmsnc.training.corrected import Exam
-
-        half = assign_folds(y_validation, self.seed, num_folds=2)
-        given = (np.where(half == k, y_validation, y_train) for k in (None, 0, 1))
-        denoiser = self.initialiser_.denoiser(graph, *given)
-
-        def initial(known: Known) -> Tensor:
-            return denoiser.given(known)(torch.zeros_like(known.y))
-
-        train, y = self.target_.known(y_train), np.where(half >= 0, y_validation, y_train)
-        masks = self._tensor(train), self._tensor(half)
-        given_training = self.initialiser_.denoiser(graph, y_train)
-        return Exam.of(self._tensor(y), *masks, initial, self.target_, given_training)
 
     def _fit_features(self, graph: Graph) -> Features:
         from dpmsnc.graph.features import Features
@@ -274,7 +198,9 @@ class DiffusionEstimator(Estimator):
 
     def _denoiser(self) -> Denoiser:
         from dpmsnc.nn.denoiser import Denoiser
+        from dpmsnc.targets import Tags
 
+        link = {"link": self.target_.link} if isinstance(self.target_, Tags) else {}
         return Denoiser(
             self.backbone,
             self.features_.width,
@@ -285,6 +211,7 @@ class DiffusionEstimator(Estimator):
             self.head_layers,
             shows_known=self.conditioning == "amortised",
             corrects=self.corrects_initialiser,
+            **link,
         )
 
     def _objective(self) -> Objective:
@@ -339,6 +266,10 @@ class DiffusionEstimator(Estimator):
         return torch.as_tensor(sharpened).cpu().numpy()
 
     def _answer(self, asked: Graph, clamp_known: bool = True, callback: Callback | None = None) -> NDArray[Any]:
+        from dpmsnc.targets import Tags
+
+        if isinstance(self.target_, Tags) and callback is None:  # a callback is shown the labelling that is answered
+            return super()._answer(asked, clamp_known)
         return self._draw(asked, 1, self.sampling.temperature, None, clamp_known, callback)[0]
 
     def _tensors(self, graph: Graph) -> Any:
@@ -404,6 +335,8 @@ class DiffusionEstimator(Estimator):
             "interrupted": self.interrupted_,
             "history": asdict(self.history_),
         }
+        if hasattr(self, "threshold_"):
+            values["threshold"] = self.threshold_
         if hasattr(self, "report_"):
             values["report"] = asdict(self.report_)
         if self.corrects_initialiser:
@@ -417,8 +350,8 @@ class DiffusionEstimator(Estimator):
         """The fitted classifier again; no network is allocated beyond the weights that there are."""
         import torch
 
-        from dpmsnc.estimators.report import FitReport
         from dpmsnc.estimators.state import unpack
+        from dpmsnc.estimators.tag_report import report_from
         from dpmsnc.graph.features import Features
         from dpmsnc.training.trainer import History
 
@@ -446,12 +379,15 @@ class DiffusionEstimator(Estimator):
         choices = [dict(choice) for choice in history["choices"]]
         clf.history_ = History(list(history["step"]), losses, scores, choices)
         if "report" in values:
-            clf.report_ = FitReport.from_state(values["report"])
+            clf.report_ = report_from(values["report"])
         clf.progressive_, clf.best_step_, clf.interrupted_ = (
             values[name] for name in ("progressive", "best_step", "interrupted")
         )
         check_number("progressive", clf.progressive_, 0, 1)
         clf.sharpness_ = values["sharpness"]
         check_number("sharpness", clf.sharpness_, 1e-3, 1e3)
+        if "threshold" in values:
+            clf.threshold_ = values["threshold"]
+            check_number("threshold", clf.threshold_, 0, 1)
         (clf.best_score_,) = with_nan([values["best_score"]])
         return clf

@@ -34,6 +34,7 @@ from dpmsnc.presets import preset
 if TYPE_CHECKING:
     from dpmsnc.diffusion.bound import Bound
     from dpmsnc.diffusion.sampler import Callback
+    from dpmsnc.estimators.tag_report import TagReport
     from dpmsnc.training.trainer import Trainer
 
 
@@ -46,8 +47,9 @@ class NodeClassifier(DiffusionEstimator):
         initialiser: What the network begins as. "auto" chooses among simple methods by labels that they have not seen;
             else "pta", "gnn" (the same backbone, plain), "grand", "g3nn", "gmnn", "gcn", "gat" (which drops attention),
             "sage", "stack" (a mixture), "lp", "uniform", or another method; in Python also a name with settings, as in
-            ("lp", {"alpha": 0.1}), or an object with `fit(graph, validation=None)` and `predict_proba()`. Names are for
-            classes: tags and numbers start from "uniform".
+            ("lp", {"alpha": 0.1}), or an object with `fit(graph, validation=None)` and `predict_proba()`. Tags
+            have "gnn", "gcn", "gat", "sage", "lp", "spectral" and "uniform"; "auto" pools some of them, where there are
+            no features "lp" and "spectral", which knows no other graph. Numbers start from "uniform" or "gnn".
         start: The network begins as its initialiser under a pairwise model and learns a correction ("initialiser"), or
             begins at random and learns from labels that the initialiser drew ("random", the paper's).
         conditioning: How known labels enter: shown to a network trained for it ("amortised"), or by Algorithm 2's
@@ -133,14 +135,14 @@ class NodeClassifier(DiffusionEstimator):
             resume: Go on from `checkpoint` if it exists; the result is the same as without the interruption.
             progress: Called after every step with the running `Trainer`.
 
-        An interrupt (Ctrl-C) is raised again once the best weights so far are in place. After a fit to classes
+        An interrupt (Ctrl-C) is raised again once the best weights so far are in place. After a fit to classes or tags
         `report_` says how good it is; a `FitWarning` says so, too, where it is of little use.
         """
-        from dpmsnc.targets import OneClass
+        from dpmsnc.targets import OneClass, Tags
 
         checkpoint = None if checkpoint is None else Path(checkpoint)
         self._fit_split(graph, validation, checkpoint=checkpoint, resume=resume, progress=progress)
-        if isinstance(self.target_, OneClass):
+        if isinstance(self.target_, (OneClass, Tags)):
             self.report_ = self._report()
             if self.verbose:
                 print(self.report_, flush=True)
@@ -148,8 +150,13 @@ class NodeClassifier(DiffusionEstimator):
                 warnings.warn(text, FitWarning, stacklevel=2)
         return self
 
-    def _report(self) -> FitReport:
+    def _report(self) -> FitReport | TagReport:
         """What the fit reached on validation labels, asked with training labels alone."""
+        from dpmsnc.estimators.tag_report import TagReport
+        from dpmsnc.targets import Tags
+
+        if isinstance(self.target_, Tags):
+            return TagReport.of(self)
         nothing = self.target_.unknown(len(self.graph_.y))
         initialiser, answer = nothing, nothing
         if self.validation_.any() and self.initialiser_proba_ is not None:  # which it is for fully labelled graphs
@@ -168,6 +175,8 @@ class NodeClassifier(DiffusionEstimator):
         callback: Callback | None = None,
     ) -> Any:
         """The joint labelling of all nodes, by name, in the order of `graph.ids`; of several graphs, a list of them.
+
+        Tags are answered by their marginals: those above `threshold_`, which validation labels chose.
 
         Args:
             graph: The graph to answer for, or several, by default what was fitted; another needs the same features.

@@ -43,7 +43,9 @@ def listed(value: Any, asker: str) -> list[Graph]:
         raise InputError("a graph comes first; labels that were learned since go in by name: known={...}")
     if isinstance(value, (list, tuple)):
         if not value:
-            raise InputError(f"{asker} was given an empty list; pass at least one Graph")
+            raise InputError(
+                f"{asker} was given an empty list; pass at least one graph, made with Graph.build(edges, x=x, y=y)"
+            )
         value = next(part for part in value if not isinstance(part, Graph))
     name = f"{type(value).__module__}.{type(value).__qualname__}"
     advice = next((how for start, how in READERS.items() if name.startswith(start)), "Graph.build(edges, x=x, y=y)")

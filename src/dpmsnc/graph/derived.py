@@ -1,4 +1,4 @@
-"""Graphs made of other graphs: without directions, a part of one, or one that has grown."""
+"""Graphs made of other graphs: without directions, a part of one, one that has grown, one with more labels."""
 
 from __future__ import annotations
 
@@ -99,3 +99,28 @@ def _with_rows(graph: Graph, x: Any, count: int) -> Any:
     if sp.issparse(graph.x) or sp.issparse(rows):
         return sp.csr_array(sp.vstack([sp.csr_array(graph.x), sp.csr_array(rows)]))
     return np.concatenate([graph.x, rows])
+
+
+def revealed(graph: Graph, known: Any) -> Graph:
+    """`Graph.reveal`."""
+    clean.check_sequence(known, "known")
+    if known is None or isinstance(known, Graph):
+        raise InputError("known is a mapping from node ids to labels, or one label per node, not a graph or None")
+    y = graph.y.copy()
+    if hasattr(known, "items"):
+        pairs = list(known.items())
+        positions = graph.index([name for name, _ in pairs])
+        if len(np.unique(positions)) < len(positions):
+            raise InputError("a node is listed twice in the labels to reveal; keep one row per node id")
+        labels = graph.encode([label for _, label in pairs])
+    else:
+        values = known if hasattr(known, "shape") else list(known)
+        positions, labels = np.arange(graph.num_nodes), graph.encode(values)
+        if len(labels) != graph.num_nodes:
+            raise InputError(
+                f"expected one label per node, {graph.num_nodes} in all, got {len(labels)}; "
+                "to reveal a few, pass a dictionary from node id to class"
+            )
+    given = graph.target.known(labels)
+    y[positions[given]] = labels[given]
+    return graph.with_labels(y)

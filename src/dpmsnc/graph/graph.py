@@ -132,6 +132,7 @@ class Graph:
         edge_features: Sequence[str] = (),
         directed: bool = False,
         kind: str = "class",
+        tag_separator: str = ";",
     ) -> Graph:
         """A graph from an edge table and a node table: CSV, TSV or Parquet files, or pandas DataFrames.
 
@@ -139,19 +140,21 @@ class Graph:
             edges: One row per edge; its ends are the columns `source` and `target`, by default the first two.
             nodes: One row per node, in any order. None: the nodes are those the edges mention.
             id: Column of `nodes` with the node ids, by default the first. Text files keep ids as written ("007").
-            label: Column of `nodes` with the labels, blank where unknown; for tags also several columns of 0 and 1,
-                one per tag. None: every label is unknown.
+            label: Column of `nodes` with the labels, blank where unknown; for tags "a;b" in one column, or a list of
+                columns of 0 and 1, one per tag. None: every label is unknown.
             source: Column of `edges`.
             target: Column of `edges`.
             features: Numeric columns of `nodes`; by default every numeric column left over.
             edge_features: Numeric columns of `edges`; by default none.
             directed: Whether an edge leads from `source` to `target` alone.
             kind: What a label is, as in `build`.
+            tag_separator: Stands between tags in one column; alone in a cell it says that a node has no tag.
         """
         from dpmsnc.graph import readers
 
         columns: dict[str, Any] = {"id": id, "label": label, "source": source, "target": target, "features": features}
-        return readers.read_tables(edges, nodes, **columns, edge_features=edge_features, directed=directed, kind=kind)
+        how: dict[str, Any] = {"directed": directed, "kind": kind, "tag_separator": tag_separator}
+        return readers.read_tables(edges, nodes, **columns, edge_features=edge_features, **how)
 
     @classmethod
     def from_networkx(
@@ -364,29 +367,9 @@ class Graph:
             >>> graph.reveal({"c": "red"}).y.tolist()
             [1, 0, 1]
         """
-        from dpmsnc.graph.clean import check_sequence
+        from dpmsnc.graph import derived
 
-        check_sequence(known, "known")
-        if known is None or isinstance(known, Graph):
-            raise InputError("known is a mapping from node ids to labels, or one label per node, not a graph or None")
-        y = self.y.copy()
-        if hasattr(known, "items"):
-            pairs = list(known.items())
-            positions = self.index([name for name, _ in pairs])
-            if len(np.unique(positions)) < len(positions):
-                raise InputError("a node is listed twice in the labels to reveal; keep one row per node id")
-            labels = self.encode([label for _, label in pairs])
-        else:
-            values = known if hasattr(known, "shape") else list(known)
-            positions, labels = np.arange(self.num_nodes), self.encode(values)
-            if len(labels) != self.num_nodes:
-                raise InputError(
-                    f"expected one label per node, {self.num_nodes} in all, got {len(labels)}; "
-                    "to reveal a few, pass a dictionary from node id to class"
-                )
-        given = self.target.known(labels)
-        y[positions[given]] = labels[given]
-        return self.with_labels(y)
+        return derived.revealed(self, known)
 
     def check_trainable(self) -> None:
         """Raise `InputError` unless known labels differ."""

@@ -17,6 +17,7 @@ import numpy as np
 from dpmsnc.errors import InputError
 from dpmsnc.graph.clean import Array, is_missing, label_values, noted, plain_array, short, short_list
 from dpmsnc.graph.graph import Graph
+from dpmsnc.graph.tag_text import split_tags, tag_columns
 
 WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0+)?")
 """A whole number in a text file, which pandas writes as 1.0 where others in its column are missing."""
@@ -36,6 +37,7 @@ def read_tables(
     edge_features: Sequence[str],
     directed: bool,
     kind: str,
+    tag_separator: str,
 ) -> Graph:
     """`Graph.from_tables`."""
     edge_table = read_table(edges, "edge", (source, target), 2)
@@ -50,7 +52,7 @@ def read_tables(
         parts: dict[str, Any] = {"ids": plain_array(dict.fromkeys(np.stack(ends, axis=1).ravel().tolist()))}
         notes = [ignored]
     else:
-        parts, note = _node_parts(nodes, id, label, features, kind)
+        parts, note = _node_parts(nodes, id, label, features, kind, tag_separator)
         notes, ends = [ignored, note], _same_type(ends, parts["ids"])
     if not hasattr(edges, "columns") and {source, target} <= {str(name) for name in parts["ids"].tolist()}:
         raise InputError(
@@ -65,7 +67,12 @@ def read_tables(
 
 
 def _node_parts(
-    nodes: Any, id: str | None, label: str | Sequence[str] | None, features: Sequence[str] | None, kind: str
+    nodes: Any,
+    id: str | None,
+    label: str | Sequence[str] | None,
+    features: Sequence[str] | None,
+    kind: str,
+    tag_separator: str,
 ) -> tuple[dict[str, Any], str | None]:
     """What a table of nodes says, as arguments of `Graph.build`, and a note."""
     one = label if isinstance(label, str) else None
@@ -73,24 +80,25 @@ def _node_parts(
     id = column(table, unnamed_id(table, one) if id is None else id, "node")
     ids = id_column(table, id, "node")
     labels = [column(table, name, "node") for name in ([one] if one else label or ())]
-    y, classes = _label_columns(table[labels], nodes, one, kind) if labels else (None, None)
+    y, classes = _label_columns(table[labels], nodes, one, kind, tag_separator) if labels else (None, None)
     x, ignored = _numeric(table.drop(columns=list({id, *labels})), features, "node", ids)
     names = list(x.columns)
     parts = {"ids": ids, "y": y, "classes": classes, "x": x.to_numpy(dtype=np.float32) if names else None}
     return parts | {"feature_names": names or None}, ignored
 
 
-def _label_columns(labels: Any, table: Any, one: str | None, kind: str) -> tuple[Any, list[str] | None]:
+def _label_columns(
+    labels: Any, table: Any, one: str | None, kind: str, tag_separator: str
+) -> tuple[Any, list[str] | None]:
     """Labels for `Graph.build`, and the names of the tags where each has a column of its own."""
     if one is not None:
         values = labels[one]
+        if kind == "tags":
+            return [split_tags(cell, tag_separator) for cell in values.tolist()], None
         return (table_labels(values, table) if kind == "class" else _without_gaps(values)), None
     if kind != "tags":
         raise InputError("label names several columns, as only tags have them; pass kind='tags', or one column")
-    try:
-        return labels.to_numpy(dtype=np.float64, na_value=np.nan), list(labels.columns)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"a column of a tag holds 0 and 1, blank where unknown ({error})") from error
+    return tag_columns(labels), list(labels.columns)
 
 
 def _without_gaps(values: Any) -> list[Any]:

@@ -7,13 +7,14 @@ batch of label fields at once. With `shows_known` the network is also told which
 conditioning"): known nodes carry their clean label instead of y_t, and one more input channel says so.
 
 A network that `corrects` an initialiser is given the `offset` of the context: the logits of the initialiser's own
-denoiser at y_t. It reads their softmax beside the labels, and adds the offset to its output. Its last layer begins at
-zero, so that it begins as that denoiser.
+denoiser at y_t. It reads their softmax (of tags, the sigmoid) beside the labels, and adds the offset to its output. Its
+last layer begins at zero, so that it begins as that denoiser.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -69,8 +70,11 @@ class Denoiser(nn.Module):
         head_layers: int = 1,
         shows_known: bool = False,
         corrects: bool = False,
+        link: Callable[[Tensor], Tensor] = softmax,
     ) -> None:
+        """`link` makes probabilities of the offset that a network corrects."""
         super().__init__()
+        self.link = link
         self.shows_known, self.corrects = shows_known, corrects
         self.dropout, self.hidden_channels = dropout, hidden_channels
         label_channels = num_classes * (1 + corrects) + shows_known
@@ -181,7 +185,7 @@ class Denoiser(nn.Module):
             shown = y_t if known is None else torch.where(mask, known.y, y_t)
             parts = [shown, mask.to(y_t.dtype).expand(*y_t.shape[:2], 1)]
         if self.corrects:
-            parts.append(torch.zeros_like(y_t) if offset is None else softmax(offset.to(y_t.dtype)).expand_as(y_t))
+            parts.append(torch.zeros_like(y_t) if offset is None else self.link(offset.to(y_t.dtype)).expand_as(y_t))
         return torch.cat(parts, dim=-1) if len(parts) > 1 else y_t
 
 

@@ -153,6 +153,10 @@ class Target(ABC):
         """Marginals as a field, which an initialiser's answer becomes."""
         return marginals.astype(np.float32)
 
+    def of_mean_field(self, field: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Marginals from a field, the inverse of `mean_field`."""
+        return field.astype(np.float64)
+
     @abstractmethod
     def ignorance(self, num_rows: int) -> NDArray[np.float64]:
         """Marginals of somebody who knows nothing."""

@@ -117,6 +117,9 @@ class RealValue(Target):
     def mean_field(self, marginals: NDArray[np.float64]) -> NDArray[np.float32]:
         return ((marginals - self.shift) / self.scale).astype(np.float32)
 
+    def of_mean_field(self, field: NDArray[np.floating]) -> NDArray[np.float64]:
+        return field.astype(np.float64) * self.scale + self.shift
+
     def ignorance(self, num_rows: int) -> NDArray[np.float64]:
         return np.full((num_rows, 1), self.shift)
 

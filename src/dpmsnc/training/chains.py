@@ -28,7 +28,7 @@ class Chains:
     """
 
     labels: Tensor
-    """Class indices (chains, rows); the true ones on all training rows."""
+    """Labels (chains, rows, ...); the true ones on all training rows."""
     shown: Tensor
     """Rows whose labels are given (chains, rows)."""
     fold: Tensor
@@ -95,16 +95,15 @@ class ChainSampler:
             y = self.sampler.sample(self.denoiser.theta, self.beliefs, self.all_known, SWEEPS, generator)
         else:
             y = torch.where(self.labelled, self.truth, labels.T.to(self.truth.device))
-        shown = self.given | self.own(generator).to(y.device) if shows_own else self.given
+        shown = self.with_own(generator) if shows_own else self.given
         return Chains(y.T, shown.T, torch.arange(self.num_folds, device=y.device))
 
-    def own(self, generator: torch.Generator) -> Tensor:
-        """Which of its own labels a labelling gives (nodes, folds)."""
-        if self.member is not None:
-            share = torch.rand(int(self.member[-1]) + 1, self.num_folds, generator=generator)[self.member.cpu()]
-            return torch.rand(share.shape, generator=generator) < share
-        share = MOST_SHOWN * torch.rand(self.num_folds, generator=generator)
-        return (torch.rand(self.hidden.shape, generator=generator) < share) & ~self.hidden.cpu()
+    def with_own(self, generator: torch.Generator) -> Tensor:
+        """Rows (rows, folds) whose labels are given, some of a labelling's own among them."""
+        if self.member is None:
+            return with_own(self.given, self.hidden, generator)
+        share = torch.rand(int(self.member[-1]) + 1, self.num_folds, generator=generator)[self.member.cpu()]
+        return (torch.rand(share.shape, generator=generator) < share).to(self.given.device)
 
     def in_labelled_graphs(self) -> Tensor:
         """All rows, or those of graphs that have a training label."""
@@ -125,3 +124,10 @@ class ChainSampler:
 
         parts = cut(len(chains.fold), len(propagation.edges) * theta.shape[-1])
         return torch.cat([of(part) for part in parts], dim=1)
+
+
+def with_own(given: Tensor, hidden: Tensor, generator: torch.Generator) -> Tensor:
+    """Rows (rows, folds) whose labels are given, and of the others some at random, but none that is hidden."""
+    share = MOST_SHOWN * torch.rand(given.shape[1], generator=generator)
+    chosen = (torch.rand(given.shape, generator=generator) < share).to(given.device)
+    return given | (chosen & ~hidden)

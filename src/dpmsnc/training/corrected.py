@@ -136,14 +136,14 @@ class Corrected(PartlyLabelled):
 
     def own_labellings(self, count: int) -> Tensor:
         """Joint labellings (folds, rows) of the averaged weights, each on base models that did not see its fold."""
-        return self.single_run(self.initialiser.denoiser).sample(count, 1.0, self.generator).T
+        return self.single_run(self.initialiser.denoiser).sample(count, 1.0, self.generator).transpose(0, 1)
 
     def draw(self) -> Draw:
         rows, graph = self.part()
         draws = self.options.time_draws
         assert self.chains is not None
         drawn = self.chains.draw(draws, self.generator)
-        y_0 = self.target.field(drawn.labels.T).to(self.initial)
+        y_0 = self.target.field(drawn.labels.transpose(0, 1)).to(self.initial)
         t = self.times(draws).to(y_0.device)
         eps = torch.randn(y_0.shape, generator=self.generator).to(y_0)
         evidence = self.objective.evidence(self.objective.corrupt(y_0, t, eps), t)
@@ -184,8 +184,8 @@ class Corrected(PartlyLabelled):
         log_p, y = self.exam_answers(), self.labels[self.exam.row]
         weight = torch.full((len(y),), 1.0) if self.class_weight is None else self.row_weight[self.exam.row]
         weight = (weight / weight.sum()).to(log_p)
-        self.sharpness = sharpness(log_p, y, weight)
-        picked = (self.sharpness * log_p).log_softmax(dim=-1).gather(1, y.unsqueeze(1)).squeeze(1)
+        self.sharpness = sharpness(log_p, y, weight, self.log_likelihood)
+        picked = self.log_likelihood(self.sharpness * log_p, y)
         begins = self.first is None
         self.first = picked if self.first is None else self.first
         self.leads = ahead(picked - self.first, weight)
@@ -194,13 +194,21 @@ class Corrected(PartlyLabelled):
         self.gives_up = self.behind >= PATIENCE_BEHIND * self.options.patience
         return math.exp((picked @ weight).item())
 
+    def log_likelihood(self, log_p: Tensor, y: Tensor) -> Tensor:
+        """Of each of some labels (asked,), from log-probabilities (asked, channels) up to a constant."""
+        return of_classes(log_p, y)
+
     def exam_answers(self) -> Tensor:
         """Log-probabilities (asked, channels) at T, where y_t says nothing."""
+        return self.exam_outputs().log_softmax(dim=-1)
+
+    def exam_outputs(self) -> Tensor:
+        """What the network says of the labels that are asked for."""
         exam, averaged, T = self.exam, self.optimiser.averaged, self.objective.schedule.num_steps
         context = replace(averaged.precompute(self.graph, T), offset=exam.logits)
         with torch.no_grad():
             output = averaged(torch.zeros_like(exam.logits), T, context, exam.known if self.shows_known else None)
-        return output[exam.row, exam.entry].log_softmax(dim=-1)
+        return output[exam.row, exam.entry]
 
     @property
     def row_weight(self) -> Tensor:
@@ -214,7 +222,7 @@ class Corrected(PartlyLabelled):
 
     def outcome(self) -> Outcome:
         initial, chains = self.initial.cpu().numpy(), self.chains
-        labels = self.labels.new_empty((0, len(self.labels))) if chains is None else chains.labels
+        labels = self.labels.new_empty((0, *self.labels.shape)) if chains is None else chains.labels
         return Outcome(labels.cpu(), initial, self.rounds.best_share, self.best_sharpness)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -240,14 +248,21 @@ def ahead(difference: Tensor, weight: Tensor) -> bool:
     return bool(mean > error)
 
 
-def sharpness(log_p: Tensor, y: Tensor, weight: Tensor) -> float:
+def of_classes(log_p: Tensor, y: Tensor) -> Tensor:
+    """Log-likelihoods of class indices."""
+    return log_p.log_softmax(dim=-1).gather(1, y.unsqueeze(1)).squeeze(1)
+
+
+def sharpness(
+    log_p: Tensor, y: Tensor, weight: Tensor, log_likelihood: Callable[[Tensor, Tensor], Tensor] = of_classes
+) -> float:
     """The inverse temperature under which labels are most likely, drawn to 1 where there are few of them."""
     from scipy.optimize import minimize_scalar
 
     log_p, y, weight = log_p.double().cpu(), y.cpu(), weight.double().cpu()
 
     def loss(log_a: float) -> float:
-        picked = (math.exp(log_a) * log_p).log_softmax(dim=-1).gather(1, y.unsqueeze(1)).squeeze(1)
+        picked = log_likelihood(math.exp(log_a) * log_p, y)
         return -float(picked @ weight) + (log_a / PRIOR_WIDTH) ** 2 / len(y)
 
     return float(np.exp(minimize_scalar(loss, bounds=(-2.0, 2.0), method="bounded").x))

@@ -26,8 +26,9 @@ from dpmsnc.config import Sampling, Training, estimates_shares
 from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.objective import Objective
 from dpmsnc.diffusion.posterior import Posterior
-from dpmsnc.metrics import METRICS
+from dpmsnc.metrics import METRICS, best_threshold
 from dpmsnc.nn.operator import GraphTensors
+from dpmsnc.targets import Tags
 from dpmsnc.training.buffer import Buffer
 from dpmsnc.training.gradient import Draw
 from dpmsnc.training.optimiser import Optimiser
@@ -183,8 +184,12 @@ class PartlyLabelled:
         return self.rounds.choose(self.score_with)
 
     def score_with(self, share: float) -> float:
-        predicted = self.sample(self.known, share, 1, self.sampling.temperature).squeeze(1)
-        return self.rate(predicted)
+        temperature = self.sampling.temperature
+        if isinstance(self.target, Tags):  # which are answered above a threshold that is chosen after the fit
+            marginals = self.posterior(self.known, share).marginals(1, temperature, self.generator)
+            truth, mask = self.labels.cpu().numpy(), self.validation.cpu().numpy()
+            return best_threshold(marginals.double().cpu().numpy(), truth, mask)[1]
+        return self.rate(self.sample(self.known, share, 1, temperature).squeeze(1))
 
     def rate(self, predicted: Tensor) -> float:
         """The score of predicted labels on validation rows, the higher the better."""

@@ -1,0 +1,124 @@
+"""Which source a diffusion model is trained from, and what it is made of.
+
+Graphs (nearly) all of whose labels are known need no E-step (`training/full.py`). On others Algorithm 1 runs, with a
+network that corrects its initialiser (`training/corrected.py`) or that begins at random (`training/partial.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dpmsnc.baselines.base import check_probabilities
+from dpmsnc.baselines.folds import assign_folds
+from dpmsnc.diffusion.known import Known
+from dpmsnc.diffusion.objective import Objective
+from dpmsnc.errors import InputError
+from dpmsnc.graph import Graph
+from dpmsnc.metrics import METRICS
+from dpmsnc.targets import Tags
+from dpmsnc.training.corrected import Corrected, Exam
+from dpmsnc.training.corrected_tags import CorrectedTags
+from dpmsnc.training.full import FullyLabelled, LabelledGraphs
+from dpmsnc.training.optimiser import Optimiser
+from dpmsnc.training.partial import PartlyLabelled
+from dpmsnc.training.trainer import Source
+
+if TYPE_CHECKING:
+    from dpmsnc.estimators.diffusion import DiffusionEstimator
+
+NEARLY_ALL = 0.95
+"""Share of known labels from which on several graphs count as fully labelled; the others are in no loss."""
+Labels = tuple[NDArray[Any], NDArray[Any]]
+
+
+def make_source(
+    model: DiffusionEstimator,
+    graph: Graph,
+    labels: Labels,
+    optimiser: Optimiser,
+    objective: Objective,
+    generator: torch.Generator,
+    fit_initialiser: bool,
+) -> Source:
+    """The source of a fit to a graph; `labels` are those to train on and those to validate on."""
+    check_metric(model, graph)
+    if is_fully_labelled(model, graph):
+        return full_source(model, graph, optimiser, objective, generator)
+    y_train, y_validation = labels
+    train, validation = (model.target_.known(y) for y in labels)
+    parts: dict[str, Any] = {
+        "labels": model._tensor(np.where(train.reshape(-1, *[1] * (y_train.ndim - 1)), y_train, y_validation)),
+        "train": model._tensor(train),
+        "validation": model._tensor(validation),
+        "options": model.training,
+        "sampling": model.sampling,
+        "generator": generator,
+        "member": None if graph.member is None else model._tensor(graph.member),
+    }
+    if not model.corrects_initialiser:
+        parts["initial"] = model._tensor(model._initial_probabilities(graph, fit_initialiser))
+        return PartlyLabelled(optimiser, objective, model._tensors(graph), **parts)
+    model.initialiser_ = model._fit_initialiser(graph, y_train, y_validation)
+    q = model.initialiser_._marginals(graph, y_train)
+    check_probabilities(q, model.target_, graph.num_nodes)
+    parts |= {"initialiser": model.initialiser_.chains(y_train), "exam": exam(model, graph, y_train, y_validation)}
+    parts["initial"] = model._tensor(model.target_.mean_field(q))
+    kind = CorrectedTags if isinstance(model.target_, Tags) else Corrected
+    return kind(optimiser, objective, model._tensors(graph), **parts)
+
+
+def check_metric(model: DiffusionEstimator, graph: Graph) -> None:
+    """Raise `InputError` where weights cannot be chosen by the metric that was asked for."""
+    name = model.training.select_by
+    if name is None:
+        return
+    metric = METRICS.find(name)
+    if model.target_.kind not in metric.fits or metric.needs not in ("labels", "member"):
+        raise InputError(f"select_by={name!r} does not score predicted labels that are a {model.target_.kind}")
+    if metric.needs == "member" and graph.member is None:
+        raise InputError(f"select_by={name!r} needs several graphs; fit a list of them")
+
+
+def is_fully_labelled(model: DiffusionEstimator, graph: Graph) -> bool:
+    """Whether (nearly) all labels of what is trained on are known, so that there is no E-step."""
+    if model.corrects_initialiser or graph.member is None:
+        return bool(model.train_.all())
+    rows = np.isin(graph.member, graph.member[model.train_])
+    return bool(model.train_[rows].mean() >= NEARLY_ALL)
+
+
+def full_source(
+    model: DiffusionEstimator, graph: Graph, optimiser: Optimiser, objective: Objective, generator: torch.Generator
+) -> FullyLabelled:
+    """Training on fully labelled graphs, in batches of so many; validation graphs score."""
+
+    def labelled(nodes: NDArray[np.bool_]) -> LabelledGraphs:
+        return LabelledGraphs.of([graph.subgraph(nodes)], features=model.features_, device=model._device())
+
+    member = np.zeros(graph.num_nodes, dtype=np.int64) if graph.member is None else graph.member
+    trained = np.unique(member[model.train_])
+    batches = np.split(trained, np.arange(0, len(trained), model.training.batch_size or len(trained))[1:])
+    validation = labelled(np.isin(member, member[model.validation_])) if model.validation_.any() else None
+    unions = [labelled(np.isin(member, batch)) for batch in batches]
+    return FullyLabelled(optimiser, objective, unions, model.training, generator, validation, model.sampling)
+
+
+def exam(model: DiffusionEstimator, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any]) -> Exam:
+    """How validation labels are asked for: the initialiser is asked once, since it does not change."""
+    half = assign_folds(y_validation, model.seed, num_folds=2)
+    of_row = half.reshape(-1, *[1] * (y_train.ndim - 1))
+    given = (np.where(of_row == k, y_validation, y_train) for k in (None, 0, 1))
+    denoiser = model.initialiser_.denoiser(graph, *given)
+
+    def initial(known: Known) -> Tensor:
+        return denoiser.given(known)(torch.zeros_like(known.y))
+
+    y = np.where(of_row >= 0, y_validation, y_train)
+    masks = model._tensor(model.target_.known(y_train)), model._tensor(half)
+    given_training = model.initialiser_.denoiser(graph, y_train)
+    return Exam.of(model._tensor(y), *masks, initial, model.target_, given_training)
