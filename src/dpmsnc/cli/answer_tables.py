@@ -25,6 +25,7 @@ from dpmsnc.targets import Tags
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dpmsnc.cli.new_graphs import Question
     from dpmsnc.estimators.base import Estimator, Which
 
 WRITABLE = (".csv", ".tsv", ".parquet")
@@ -101,13 +102,15 @@ def in_graph(labels: Labels, graph: Graph, separator: str = SEPARATOR) -> dict[A
     if isinstance(graph.target, Tags):
         cells = {ids.get(name, name): split_tags(text, separator) for name, text in labels.items()}
         return {name: [classes.get(spelled(tag), tag) for tag in tags] for name, tags in cells.items()}
+    if not graph.classes:
+        return {ids.get(name, name): text for name, text in labels.items() if text not in GAPS}
     known = without_unknown(labels, classes)
     return {ids.get(name, name): classes.get(label, label) for name, label in known.items()}
 
 
 def prediction_table(
     clf: Estimator,
-    known: dict[Any, Any] | None,
+    question: Question,
     condition_on: Which,
     num_samples: int,
     seed: int | None,
@@ -116,10 +119,10 @@ def prediction_table(
     """One row per node: id, what the target makes of the answer (for classes label, probability and entropy), known."""
     import pandas as pd
 
-    asked = clf._asked(None, known, condition_on)
+    asked = clf._asked(question.graph, question.known, condition_on)
     options: dict[str, Any] = {"num_samples": num_samples, "seed": seed} if isinstance(clf, DiffusionEstimator) else {}
-    proba = clf.predict_proba(known=known, condition_on=condition_on, **options)
-    first: dict[str, Any] = {"id": asked.ids}
+    proba = question.rows(clf.predict_proba(question.graph, question.known, condition_on=condition_on, **options))
+    first = question.first_columns(clf)
     if isinstance(clf.target_, Tags):  # by the probabilities that stand beside them
         labels = most_probable(clf, proba)
         first["label"] = [join_tags(tags, separator) for tags in clf.target_.decode(labels)]
@@ -130,7 +133,7 @@ def prediction_table(
 
 def sample_table(
     clf: Estimator,
-    known: dict[Any, Any] | None,
+    question: Question,
     condition_on: Which,
     num_samples: int,
     temperature: float,
@@ -141,11 +144,12 @@ def sample_table(
     import pandas as pd
 
     options: dict[str, Any] = {"temperature": temperature} if isinstance(clf, DiffusionEstimator) else {}
-    samples = clf.sample(num_samples, known=known, seed=seed, condition_on=condition_on, **options)
+    options |= {"seed": seed, "condition_on": condition_on}
+    samples = question.rows(clf.sample(num_samples, question.graph, question.known, **options), axis=1)
     if isinstance(clf.target_, Tags):
         samples = np.array([[join_tags(tags, separator) for tags in sample] for sample in samples], dtype=object)
     columns = {f"sample_{k}": sample for k, sample in enumerate(samples)}
-    return pd.DataFrame({"id": clf.graph_.ids} | columns)
+    return pd.DataFrame(question.first_columns(clf) | columns)
 
 
 def check_writable_as_table(path: Path | None) -> None:

@@ -1,4 +1,4 @@
-"""`dpmsnc fit`: a graph in, a model folder out.
+"""`dpmsnc fit`: a graph or a folder of graphs in, a model folder out.
 
 The flags that describe the model are the arguments of `NodeClassifier` itself, with their types, defaults and
 descriptions.
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from dpmsnc.cli.graph_files import GraphFlags, union_of
 from dpmsnc.errors import FitWarning, InputError
 from dpmsnc.estimators.diffusion import DiffusionEstimator
 from dpmsnc.estimators.node_classifier import NodeClassifier
@@ -43,60 +44,16 @@ ModelFlags = model_flags()
 
 
 @dataclass(frozen=True)
-class GraphFlags:
-    """The graph: two tables (CSV, TSV or Parquet), or one .npz file (docs/data.md)."""
-
-    edges: Path | None = None
-    """Table with one row per edge."""
-    nodes: Path | None = None
-    """Table with one row per node; a blank label is unknown."""
-    graph: Path | None = None
-    """An .npz file instead of the tables."""
-    id: str | None = None
-    """Column of the node table with the node ids; by default the first."""
-    label: tuple[str, ...] | None = None
-    """Column of the node table with the labels; with --kind tags, a column such as a;b, or several of 0 and 1, one per
-    tag."""
-    source: str | None = None
-    """Column of the edge table; by default the first."""
-    target: str | None = None
-    """Column of the edge table; by default the second."""
-    features: tuple[str, ...] | None = None
-    """Numeric columns of the node table; by default all that are left over."""
-    kind: str = "class"
-    """What a label of the node table is: one class, several tags, or a real value."""
-    tag_separator: str = ";"
-    """Stands between the tags in one column; alone in a cell it says that there is none."""
-
-    def read(self) -> Graph:
-        from dpmsnc.graph import Graph
-
-        if (self.edges is None) == (self.graph is None):
-            raise InputError("give the graph either as --edges (and --nodes) or as --graph")
-        names = ("id", "label", "source", "target", "features", "kind", "tag_separator")
-        columns = {name: getattr(self, name) for name in names}
-        if self.graph is not None:
-            if given := [name for name, value in columns.items() if value != getattr(GraphFlags, name)]:
-                raise InputError(
-                    f"--{given[0].replace('_', '-')} is for tables; an .npz file says itself what it holds"
-                )
-            return Graph.from_npz(self.graph)
-        if self.label is not None and (self.kind != "tags" or len(self.label) == 1):
-            if len(self.label) != 1:
-                raise InputError(f"--label names {len(self.label)} columns; only --kind tags has several")
-            columns["label"] = self.label[0]
-        return Graph.from_tables(self.edges, self.nodes, **columns)
-
-
-@dataclass(frozen=True)
 class Fit:
-    """Learn from the known labels of a graph and write a model folder."""
+    """Learn from the known labels of a graph, or of several, and write a model folder."""
 
     out: Path
     """Folder for the model."""
     data: Annotated[GraphFlags, tyro.conf.arg(name="")] = field(default_factory=GraphFlags)
     validation: float | None = 0.2
     """Share of the known labels that is held back to choose the best weights; None trains on all to the end."""
+    validation_graphs: Path | None = None
+    """A folder of graphs whose labels choose the best weights instead, as --graphs has them; none is learned from."""
     resume: bool = False
     """Go on after an interrupt or a kill; the result is the same as without it."""
     overwrite: bool = False
@@ -119,20 +76,31 @@ class Fit:
 
         estimator = self.estimator()
         check_free(self.out, self.resume, self.overwrite)
-        graph = self.data.read()
-        storable_names(graph)  # complains now rather than when training is over
-        if self.resume and is_finished(self.out, estimator, graph, self.validation):
+        graph, validation = self._read()
+        union = union_of(graph)
+        storable_names(union)  # complains now rather than when training is over
+        if self.resume and is_finished(self.out, estimator, graph, validation):
             print(f"{self.out} holds the finished model; nothing to resume")
             return 0
-        print(graph.summary(), flush=True)
+        print(union.summary(), flush=True)
         with claimed(self.out):
             if not self.resume:
                 (self.out / CHECKPOINT).unlink(missing_ok=True)
-            cost = self._train(estimator, graph)
+            cost = self._train(estimator, graph, validation)
             save_model(estimator, self.out, self._document(estimator, cost))
         return self._report(estimator, cost)
 
-    def _train(self, estimator: Estimator, graph: Graph) -> Cost:
+    def _read(self) -> tuple[Graph | list[Graph], Any]:
+        """The graph or graphs to learn from, and what is held back: a share of their labels, or graphs."""
+        if self.validation_graphs is not None and self.validation != Fit.validation:
+            raise InputError("--validation is a share of the labels of --graphs; give it or --validation-graphs")
+        graph = self.data.read()
+        if self.validation_graphs is None:
+            return graph, self.validation
+        first = graph[0] if isinstance(graph, list) else graph
+        return graph, self.data.read_folder(self.validation_graphs, first)
+
+    def _train(self, estimator: Estimator, graph: Graph | list[Graph], validation: Any) -> Cost:
         from dpmsnc.estimators.model_folder import CHECKPOINT
         from dpmsnc.evidence.run.document import Cost
 
@@ -142,7 +110,7 @@ class Fit:
         with Cost() as cost, warnings.catch_warnings():
             warnings.simplefilter("ignore", FitWarning)  # the report that is printed has the same words
             try:
-                estimator.fit(graph, self.validation, **options)
+                estimator.fit(graph, validation, **options)
             except KeyboardInterrupt:
                 if not getattr(estimator, "interrupted_", False):  # there is nothing to keep
                     raise
@@ -157,8 +125,7 @@ class Fit:
         if isinstance(estimator, DiffusionEstimator) and history and history.step:
             metrics["selected"] = {"step": estimator.best_step_, "validation_score": estimator.best_score_}
             metrics["last"] = {"step": history.step[-1], "validation_score": history.validation_score[-1]}
-        dataset = (self.data.edges or self.data.graph or Path("graph")).stem
-        key = Key("fit", dataset, self.method, estimator.configuration(), estimator.seed)
+        key = Key("fit", self.data.name, self.method, estimator.configuration(), estimator.seed)
         return run_document(key, estimator, cost, metrics)
 
     def estimator(self) -> Estimator:
@@ -194,7 +161,7 @@ class Fit:
         steps = estimator.history_.step
         metric = "likelihood" if estimator.corrects_initialiser else estimator.target_.metric
         score = f"validation {metric} {estimator.best_score_:.4f} at step {estimator.best_step_}"
-        if self.validation is None:
+        if self.validation is None and self.validation_graphs is None:
             score = "no validation"
         if estimator.interrupted_:
             state = f"the best weights so far ({score})" if steps else "its weights, not evaluated yet"

@@ -16,12 +16,13 @@ from typing import Any, Protocol
 import tyro
 
 from dpmsnc import __version__
+from dpmsnc.cli.answer import Predict, Sample
 from dpmsnc.cli.fit import Fit, fit_defaults
 from dpmsnc.cli.reproduce import Reproduce
 from dpmsnc.cli.table import Report, Table
 from dpmsnc.cli.tune import Tune
 from dpmsnc.errors import InputError
-from dpmsnc.estimators.base import Estimator, Which
+from dpmsnc.estimators.base import Estimator
 from dpmsnc.nn.process import keep_freed_memory
 from dpmsnc.registry import load_plugins
 
@@ -29,74 +30,6 @@ from dpmsnc.registry import load_plugins
 class Command(Protocol):
     def run(self) -> int:
         """Do the work; the exit code."""
-
-
-@dataclass(frozen=True)
-class AnswerFlags:
-    model: tyro.conf.Positional[Path]
-    """Model folder that `fit` wrote."""
-    out: Path | None = None
-    """Table to write (.csv, .tsv or .parquet); by default CSV on standard output."""
-    known: Path | None = None
-    """Table of labels learned since: conditioned on at once, without a new fit."""
-    id: str | None = None
-    """Column of the table --known with the node ids; by default the first."""
-    label: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """Column of the table --known with the labels; for tags also several of 0 and 1, one --label each."""
-    tag_separator: str = ";"
-    """Stands between the tags of a node in tables."""
-    condition_on: Which = "known"
-    """Every label the graph has, or only those trained on."""
-    seed: int | None = None
-    """Seed of the samples; by default the model's."""
-
-    def load(self, num_samples: int) -> tuple[Estimator, dict[Any, Any] | None]:
-        """The model, and the labels of --known."""
-        from dpmsnc.cli.answer_tables import check_writable_as_table, in_graph, read_labels
-
-        if num_samples < 1:
-            raise InputError(f"--num-samples is {num_samples}; draw at least 1")
-        check_writable_as_table(self.out)
-        clf = Estimator.load(self.model)
-        if self.known is None:
-            return clf, None
-        known = read_labels(self.known, "known", self.id, self.label, self.tag_separator)
-        return clf, in_graph(known, clf.graph_, self.tag_separator)
-
-
-@dataclass(frozen=True)
-class Predict(AnswerFlags):
-    """Predict the label of every node: a table with id, label, probability, entropy (nats) and known; for tags, label,
-    a column of 0 and 1 and one of probabilities for each, and known."""
-
-    num_samples: int = 32
-    """Joint samples behind the probabilities."""
-
-    def run(self) -> int:
-        from dpmsnc.cli.answer_tables import prediction_table, write_table
-
-        clf, known = self.load(self.num_samples)
-        how = (self.condition_on, self.num_samples, self.seed, self.tag_separator)
-        write_table(prediction_table(clf, known, *how), self.out)
-        return 0
-
-
-@dataclass(frozen=True)
-class Sample(AnswerFlags):
-    """Draw joint labellings: a table with id, sample_0, sample_1, ..."""
-
-    num_samples: int = 8
-    """Joint labellings to draw."""
-    temperature: float = 1.0
-    """Scales the noise; 0 makes all samples the same."""
-
-    def run(self) -> int:
-        from dpmsnc.cli.answer_tables import sample_table, write_table
-
-        clf, known = self.load(self.num_samples)
-        how = (self.condition_on, self.num_samples, self.temperature, self.seed, self.tag_separator)
-        write_table(sample_table(clf, known, *how), self.out)
-        return 0
 
 
 @dataclass(frozen=True)
@@ -146,6 +79,8 @@ class Evaluate:
 
         if self.model is not None:
             clf = Estimator.load(self.model)
+            if clf.graph_.member is not None:
+                raise InputError("--model was fitted on several graphs; give the --edges of the predicted one instead")
             known = in_graph(comparison.predictions.given(), clf.graph_)
             labels = clf.predict(known=known, condition_on="train", clamp_known=False)
             own = {str(name): spelled(label) for name, label in zip(clf.graph_.ids.tolist(), labels)}

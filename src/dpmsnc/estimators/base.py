@@ -24,10 +24,9 @@ from dpmsnc.config import LARGEST_SEED, LIMITS, check_number
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.params import Parameters
 from dpmsnc.estimators.search_space import SearchSpace
-from dpmsnc.estimators.several import by_graph, divided, listed, revealed
+from dpmsnc.estimators.several import by_graph, check_names_fitted, divided, listed, revealed, union
 from dpmsnc.estimators.threshold import choose_threshold, most_probable
 from dpmsnc.graph import Graph
-from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.registry import Registry
 
 if TYPE_CHECKING:
@@ -87,8 +86,6 @@ class Estimator(Parameters, ABC):
         """`fit` with options for `_fit`; a fit that fails while it learns leaves an estimator that is not fitted."""
         self._check_settings()
         graph, train, held_back = divided(graph, validation, self.seed, type(self).__name__)
-        if not graph.target.names and held_back.any():  # the scale of numbers is learned from training labels alone
-            graph = graph.with_labels(graph.y, graph.hide(held_back).target)
         y_train, y_validation = (only(graph, mask) for mask in (train, held_back))
         self._forget()
         self.train_, self.validation_ = train, held_back
@@ -255,7 +252,7 @@ class Estimator(Parameters, ABC):
             raise InputError(f"condition_on={condition_on!r} is not one of {', '.join(get_args(Which))}")
         if graph is not None and not isinstance(graph, Graph):
             graphs = revealed([self._adapted(one) for one in listed(graph, type(self).__name__)], known)
-            asked, known = GraphBatch.of(graphs, self.target_).graph, None
+            asked, known = union(graphs, self.target_), None
         else:
             asked = self.graph_ if graph is None else self._adapted(graph)
         if condition_on == "train":
@@ -270,7 +267,9 @@ class Estimator(Parameters, ABC):
         """An answer in the form of the question: an array for one graph, a list of them for several."""
         if isinstance(graph, Graph) or (graph is None and asked.member is None):
             return rows
-        return [rows] if asked.member is None else by_graph(rows, asked.member, axis)
+        if asked.member is None or (graph is not None and len(graph) == 1):  # one, which may be a union itself
+            return [rows]
+        return by_graph(rows, asked.member, axis)
 
     def _adapted(self, graph: Graph) -> Graph:
         """Another graph with labels as `target_` has them, or an `InputError` that names what differs."""
@@ -279,8 +278,6 @@ class Estimator(Parameters, ABC):
 
     def _encoded(self, graph: Graph) -> NDArray[Any]:
         """The labels of a graph, whose classes may be others or stand in another order."""
-        from dpmsnc.graph.clean import short_list
-
         if graph.target == self.target_:
             return graph.y
         ours, theirs = described(self.target_), described(graph.target)
@@ -291,11 +288,8 @@ class Estimator(Parameters, ABC):
         try:
             return self.target_.encode(graph.target.decode(graph.y))
         except InputError as error:
-            new = [name for name in graph.target.names if name not in self.target_.names]
-            raise InputError(
-                f"the model was not fitted with {short_list(new)}, only with {short_list(self.target_.names)}; "
-                "fit again on a graph that has the new ones, or leave those labels blank"
-            ) from error
+            check_names_fitted(graph.target.names, self.target_)
+            raise error
 
     def _is_fitted_graph(self, graph: Graph) -> bool:
         """Whether it is the graph that was fitted, or a copy of it with other labels."""

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from dpmsnc.errors import InputError, ModelFileError
 from dpmsnc.estimators.base import KINDS
+from dpmsnc.estimators.several import divided
 from dpmsnc.files import (
     SCRATCH,
     json_text,
@@ -44,7 +45,6 @@ from dpmsnc.files import (
     write_whole,
 )
 from dpmsnc.graph.clean import short_list
-from dpmsnc.graph.split import split_known
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -256,7 +256,7 @@ def check_free(folder: Path, resume: bool, overwrite: bool) -> None:
         raise InputError(f"{folder} holds {what}; give another folder, or replace it with --overwrite")
 
 
-def is_finished(folder: Path, clf: Estimator, graph: Graph, validation: Any) -> bool:
+def is_finished(folder: Path, clf: Estimator, graph: Graph | list[Graph], validation: Any) -> bool:
     """Whether `folder` holds the finished model of the same settings and data, so that there is nothing to resume."""
     from dpmsnc.training.checkpoint import fingerprint
 
@@ -267,7 +267,7 @@ def is_finished(folder: Path, clf: Estimator, graph: Graph, validation: Any) -> 
         raise InputError(f"{folder} holds a model with other settings; give another folder, or use --overwrite")
     held = read_model(type(clf), folder)
     there = fingerprint({}, held.graph_, held.train_, held.validation_)
-    if there != fingerprint({}, graph, *split_known(graph, validation, clf.seed)):
+    if there != fingerprint({}, *divided(graph, validation, clf.seed, type(clf).__name__)):
         raise InputError(f"{folder} holds a model of other data; give another folder, or use --overwrite")
     return not getattr(held, "interrupted_", False)
 

@@ -7,16 +7,18 @@ validation are components of the same union, of which no label is learned from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
-from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.graph.split import Mask, split_known
+
+if TYPE_CHECKING:
+    from dpmsnc.targets import Target
 
 READERS = {
     "pandas": "Graph.from_tables(edges, nodes)",
@@ -58,19 +60,33 @@ def divided(graph: Any, validation: Any, seed: int, asker: str) -> tuple[Graph, 
     `validation` is one of the ways to divide the labels of the graph (`split_known`), or graphs of their own.
     """
     graphs = listed(graph, asker)
-    batch = GraphBatch.of(graphs)
-    batch.graph.check_trainable()
+    whole = union(graphs)
+    whole.check_trainable()
     if not isinstance(validation, Graph) and not are_graphs(validation):
-        return batch.graph, *split_known(batch.graph, validation, seed)
-    target, others = batch.graph.target, listed(validation, asker)
+        return scaled_by_training(whole, *split_known(whole, validation, seed))
+    target, others = whole.target, listed(validation, asker)
     if target.names and (new := sorted({str(n) for g in others for n in g.classes if n not in target.names})):
         raise InputError(f"no graph to learn from has the label {new[0]}, which a validation graph has; add one")
-    union = GraphBatch.of([*graphs, *others], target if target.names else None).graph
-    assert union.member is not None
-    held_back = union.known & (union.member >= len(graphs))
+    whole = union([*graphs, *others], target if target.names else None)
+    assert whole.member is not None
+    held_back = whole.known & (whole.member >= len(graphs))
     if not held_back.any():
         raise InputError("the validation graphs have no label to compare with; label some, or pass validation=None")
-    return union, union.known & ~held_back, held_back
+    return scaled_by_training(whole, whole.known & ~held_back, held_back)
+
+
+def scaled_by_training(graph: Graph, train: Mask, held_back: Mask) -> tuple[Graph, Mask, Mask]:
+    """The same, where the scale of numbers is that of training labels alone."""
+    if not graph.target.names and held_back.any():
+        graph = graph.with_labels(graph.y, graph.hide(held_back).target)
+    return graph, train, held_back
+
+
+def union(graphs: Sequence[Graph], target: Target | None = None) -> Graph:
+    """The disjoint union; of one graph, that graph."""
+    from dpmsnc.graph.batch import disjoint_union  # which imports scipy
+
+    return disjoint_union(graphs, target)
 
 
 def revealed(graphs: Sequence[Graph], known: Any) -> list[Graph]:
@@ -80,6 +96,17 @@ def revealed(graphs: Sequence[Graph], known: Any) -> list[Graph]:
     if not isinstance(known, (list, tuple)) or len(known) != len(graphs):
         raise InputError(f"known of {len(graphs)} graphs is a list with a mapping, or None, for each of them")
     return [graph if labels is None else graph.reveal(labels) for graph, labels in zip(graphs, known)]
+
+
+def check_names_fitted(names: Iterable[Any], target: Target) -> None:
+    """Raise `InputError` where one of these classes or tags is not among those that were fitted."""
+    from dpmsnc.graph.clean import short_list
+
+    if target.names and (new := [name for name in names if name not in target.names]):
+        raise InputError(
+            f"the model was not fitted with {short_list(new)}, only with {short_list(target.names)}; "
+            "fit again on a graph that has the new ones, or leave those labels blank"
+        )
 
 
 def by_graph(rows: NDArray[Any], member: NDArray[np.int64], axis: int = 0) -> list[NDArray[Any]]:

@@ -104,8 +104,8 @@ def disjoint_union(graphs: Sequence[Graph], target: Target | None = None) -> Gra
     )
 
 
-def check_alike(graphs: Sequence[Graph]) -> None:
-    """Raise `InputError` unless these are graphs of the same features and kind of label."""
+def check_alike(graphs: Sequence[Graph], names: Sequence[str] | None = None) -> None:
+    """Raise `InputError` unless these are graphs of the same features and kind of label; it calls them by `names`."""
     for k, graph in enumerate(graphs):
         if not isinstance(graph, Graph):
             raise InputError(f"graph {k} is of type {type(graph).__name__}; build a Graph of it first")
@@ -116,8 +116,9 @@ def check_alike(graphs: Sequence[Graph]) -> None:
         traits = _traits(graph)
         if traits != expected:
             name = next(name for name in traits if traits[name] != expected[name])
+            this, first = (f"graph {k}", "graph 0") if names is None else (names[k], names[0])
             raise InputError(
-                f"graph {k} has {name} {traits[name]!r}, graph 0 has {expected[name]!r}; graphs of a batch must agree"
+                f"{this} has {name} {traits[name]!r}, {first} has {expected[name]!r}; graphs of a batch must agree"
             )
 
 

@@ -1,4 +1,5 @@
-"""Graphs made of other graphs: without directions, a part of one, one that has grown, one with more labels."""
+"""Graphs made of other graphs: without directions, a part of one, one that has grown, one with more labels, one whose
+features stand in another order."""
 
 from __future__ import annotations
 
@@ -59,10 +60,13 @@ def grown(graph: Graph, nodes: Sequence[Any], edges: Any, x: Any, y: Any) -> Gra
         (['a', 'b', 'c'], [1, 0, -1], 2)
     """
     _check_can_grow(graph)
-    new = list(nodes)
-    if known := [name for name in new if name in set(graph.ids.tolist())]:
+    clean.check_sequence(nodes, "nodes")
+    new, old = clean.plain_array(nodes), set(graph.ids.tolist())
+    clean.check_names(new, "id")
+    clean.check_unique(new)
+    if known := [name for name in new.tolist() if name in old]:
         raise InputError(f"the graph has a node {known[0]!r} already; new nodes need ids of their own")
-    ids = clean.plain_array([*graph.ids.tolist(), *new])
+    ids = clean.plain_array([*graph.ids.tolist(), *new.tolist()])
     sources, targets = edge.endpoints(edges)
     added = edge.edge_positions(sources, targets, ids)
     both = np.concatenate([graph.edge_index, added], axis=1)
@@ -88,6 +92,8 @@ def _with_rows(graph: Graph, x: Any, count: int) -> Any:
         if x is not None:
             raise InputError("the graph has no features, so its new nodes have none; leave x out")
         return None
+    if x is None and not count:
+        return graph.x
     if x is None:
         raise InputError(f"the graph has {graph.num_features} features a node; pass those of the new nodes as x")
     names = getattr(x, "columns", None)
@@ -99,6 +105,23 @@ def _with_rows(graph: Graph, x: Any, count: int) -> Any:
     if sp.issparse(graph.x) or sp.issparse(rows):
         return sp.csr_array(sp.vstack([sp.csr_array(graph.x), sp.csr_array(rows)]))
     return np.concatenate([graph.x, rows])
+
+
+def with_feature_order(graph: Graph, names: Sequence[str] | None) -> Graph:
+    """The same graph with its features in the order of these names; as it is where it has others, or none.
+
+    Example:
+        >>> pair = Graph.build([(0, 1)], x=[[1, 2], [3, 4]], feature_names=["a", "b"])
+        >>> with_feature_order(pair, ["b", "a"]).x.tolist(), with_feature_order(pair, ["b", "c"]) is pair
+        ([[2.0, 1.0], [4.0, 3.0]], True)
+    """
+    if graph.x is None or not graph.feature_names or not names or sorted(names) != sorted(graph.feature_names):
+        return graph
+    if tuple(names) == graph.feature_names or len(set(names)) < len(names):
+        return graph
+    position = {name: k for k, name in enumerate(graph.feature_names)}
+    columns = np.array([position[name] for name in names])
+    return replace(graph, x=graph.x[:, columns], feature_names=tuple(names))
 
 
 def revealed(graph: Graph, known: Any) -> Graph:

@@ -40,10 +40,7 @@ def read_tables(
     tag_separator: str,
 ) -> Graph:
     """`Graph.from_tables`."""
-    edge_table = read_table(edges, "edge", (source, target), 2)
-    source, target = (column(edge_table, name, "edge") for name in with_unnamed((source, target), edge_table.columns))
-    if source == target:
-        raise InputError(f"source and target are both the column {source!r}; name one column for each end")
+    edge_table, source, target = edge_columns(edges, source, target)
     ends = [id_column(edge_table, name, "edge") for name in (source, target)]
     edge_numbers, ignored = _numeric(edge_table.drop(columns=[source, target]), edge_features, "edge")
     if nodes is None:
@@ -64,6 +61,15 @@ def read_tables(
     if label is None:
         notes.append("no label column was named (label=): every label is unknown")
     return noted(graph, *notes)
+
+
+def edge_columns(edges: Any, source: str | None, target: str | None) -> tuple[Any, str, str]:
+    """An edge table, and the names of its columns with the two ends."""
+    table = read_table(edges, "edge", (source, target), 2)
+    first, second = (column(table, name, "edge") for name in with_unnamed((source, target), table.columns))
+    if first == second:
+        raise InputError(f"source and target are both the column {first!r}; name one column for each end")
+    return table, first, second
 
 
 def _node_parts(

@@ -33,6 +33,7 @@ class Summary:
     memory_mb: float
     notes: tuple[str, ...] = ()
     directed: bool = False
+    num_graphs: int = 1
 
     def __str__(self) -> str:
         features = f"{self.num_features:,} ({self.feature_density:.1%} non-zero)" if self.num_features else "none"
@@ -50,6 +51,8 @@ class Summary:
             "components": f"{self.num_components:,} ({self.num_isolated:,} isolated nodes)",
             "memory": f"about {self.memory_mb:,.0f} MB to fit",
         }
+        if self.num_graphs > 1:
+            rows = {"graphs": f"{self.num_graphs:,}"} | rows
         lines = ["Graph", *(f"  {name:<12}{value}" for name, value in rows.items())]
         return "\n".join([*lines, *(f"  {'note':<12}{note}" for note in self.notes)])
 
@@ -80,6 +83,7 @@ def summarise(graph: Graph, hidden_channels: int, num_layers: int, draws: int) -
         memory_mb=(24 * graph.num_nodes * draws * hidden_channels * num_layers + _num_bytes(x)) / 1e6,
         notes=graph.notes,
         directed=graph.directed,
+        num_graphs=1 if graph.member is None else len(np.unique(graph.member)),
     )
 
 

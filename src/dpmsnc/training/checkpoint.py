@@ -76,7 +76,8 @@ def fingerprint(config: dict[str, Any], graph: Graph, train: np.ndarray, held_ba
     x: Any = graph.x
     features = [] if x is None else [x.indptr, x.indices, x.data] if hasattr(x, "indptr") else [x]
     visible = train | held_back
-    for part in (graph.edge_index, graph.y[visible], train, held_back, *features):
+    member = [] if graph.member is None else [graph.member]
+    for part in (graph.edge_index, graph.y[visible], train, held_back, *features, *member):
         digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()
 
