@@ -83,6 +83,8 @@ def _node_parts(
     """What a table of nodes says, as arguments of `Graph.build`, and a note."""
     one = label if isinstance(label, str) else None
     table = read_table(nodes, "node", (id, one), 1)
+    if not len(table):
+        raise InputError("the graph is empty: the node table has no row; give it one per node, or leave the table out")
     id = column(table, unnamed_id(table, one) if id is None else id, "node")
     ids = id_column(table, id, "node")
     labels = [column(table, name, "node") for name in ([one] if one else label or ())]
