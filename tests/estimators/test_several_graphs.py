@@ -181,3 +181,9 @@ def test_a_union_knows_its_graphs_and_keeps_that_in_a_file(tmp_path):
     assert Graph.from_npz(tmp_path / "union.npz").member.tolist() == union.member.tolist()
     part = union.subgraph(union.member != 1)
     assert part.member.tolist() == [0] * 6 + [1] and part.num_edges == 5
+
+
+def test_a_list_of_one_union_is_answered_by_a_list_of_one(fitted):
+    union = GraphBatch.of([hidden(g) for g in TEST]).graph
+    (answer,) = fitted.predict([union])
+    assert len(answer) == union.num_nodes

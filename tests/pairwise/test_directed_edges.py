@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from dpmsnc.pairwise.edges import LEVELS, Edges, rounded
+from dpmsnc.pairwise.edges import LEVELS, Edges, Levels, edges_of
 from pairwise_models import graph_of, random_tree
 
 
@@ -66,5 +66,34 @@ def test_no_scale_where_gamma_is_zero():
 
 
 def test_rounding_of_no_values():
-    level, means = rounded(np.zeros(0))
+    level, means = Levels.of(np.zeros(0)).round(np.zeros(0))
     assert len(level) == len(means) == 0
+    level, means = Levels.of(np.zeros(0)).round(np.array([2.0, 1.0, 2.0]))
+    assert means[level].tolist() == [2, 1, 2]
+
+
+def test_another_graph_is_rounded_by_the_levels_of_the_fitted_one():
+    values = np.random.default_rng(0).exponential(size=500)
+    levels = Levels.of(values)
+    level, means = levels.round(values)
+    assert len(means) == LEVELS and means is levels.means
+    beyond = np.array([values.max() + 1, -3.0, values.max() + 1])
+    longer, more = levels.round(np.concatenate([values[::7], beyond]))
+    np.testing.assert_array_equal(longer[:-3], level[::7])
+    np.testing.assert_array_equal(more[longer[-3:]], beyond)
+
+
+def test_few_different_numbers_stay_exact_beside_new_ones():
+    levels = Levels.of(np.array([1.0, 2.0, 2.0]))
+    level, means = levels.round(np.array([2.0, 1.5, 7.0, 1.0]))
+    assert means[level].tolist() == [2.0, 1.5, 7.0, 1.0]
+
+
+def test_the_scale_of_an_edge_stays_when_the_graph_grows_elsewhere():
+    graph = many_degrees()
+    larger = graph.grown(range(200, 220), [(200, k) for k in (199, *range(201, 220))])
+    before, after = edges_of(graph), edges_of(larger, graph)
+    scales = [dict(zip(zip(e.start.tolist(), e.end.tolist()), e.levels[e.level])) for e in (before, after)]
+    touched = {(i, j) for i, j in scales[0] if 199 in (i, j)}
+    assert all(scales[1][pair] == scales[0][pair] for pair in scales[0].keys() - touched)
+    assert edges_of(graph.with_labels(graph.y), graph) is before

@@ -205,7 +205,7 @@ class CRF(Baseline):
     @torch.no_grad()
     def _beliefs(self, graph: Graph, theta: Tensor, known: Tensor) -> Tensor:
         """Logits (nodes, batch, classes) given unaries and one-hot labels of that shape."""
-        iterations = asking_iterations(edges_of(graph), theta.shape[-1])
+        iterations = asking_iterations(edges_of(graph, self.graph_), theta.shape[-1])
         return self._propagation(graph).beliefs(theta, known, iterations)
 
     def _unary(self, graph: Graph, y: NDArray[np.int64]) -> Tensor:
@@ -220,7 +220,7 @@ class CRF(Baseline):
     def _drawn(self, asked: Graph, num_samples: int, generator: torch.Generator) -> NDArray[np.int64]:
         """Joint labellings by Gibbs sampling."""
         theta, given = self._unary(asked, asked.y), self._one_hot(asked.y)
-        sampler = Gibbs(self._potentials, edges_of(asked), self.mean_log_)
+        sampler = Gibbs(self._potentials, edges_of(asked, self.graph_), self.mean_log_)
         beliefs = self._beliefs(asked, theta, given)
         theta, beliefs, given = (part.expand(-1, num_samples, -1) for part in (theta, beliefs, given))
         return sampler.sample(theta, beliefs, given, SWEEPS, generator).T.numpy()
@@ -237,7 +237,7 @@ class CRF(Baseline):
         return PairwiseDenoiser(self._propagation(graph), torch.cat([self._unary(graph, y) for y in labels], dim=1))
 
     def _propagation(self, graph: Graph) -> Propagation:
-        return Propagation(self._potentials, edges_of(graph), self.mean_log_)
+        return Propagation(self._potentials, edges_of(graph, self.graph_), self.mean_log_)
 
     def _fitted_network(self) -> Potentials:
         return Potentials(self.target_.channels, self.coupling_, num_bases=len(self.bases_))

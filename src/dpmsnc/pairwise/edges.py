@@ -5,10 +5,13 @@ carry everything: `collect` sums what arrives at each node, `send` copies what a
 
 The coupling of an edge is scaled by (d_i d_j / g)^(-gamma / 2) with degrees d and their geometric mean g over the edges
 of the graph that the model was fitted on. The logarithms of d_i d_j are rounded to a few levels, so that a matrix of
-compatibilities is needed per level and not per edge.
+compatibilities is needed per level and not per edge. Another graph is rounded by the levels of the fitted one.
 """
 
 from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,13 +28,14 @@ LEVELS = 8
 class Edges:
     """Directed edges, sorted by level and then by end, and the products along them."""
 
-    def __init__(self, graph: Graph, device: torch.device | str = "cpu") -> None:
+    def __init__(self, graph: Graph, device: torch.device | str = "cpu", rounding: Levels | None = None) -> None:
         self.graph, self.num_nodes, self.device = graph, graph.num_nodes, torch.device(device)
         matrix = sp.coo_array(graph.adjacency)
         start, end = matrix.row.astype(np.int64), matrix.col.astype(np.int64)
         degree = np.maximum(np.asarray(graph.adjacency.astype(bool).sum(axis=1)).ravel(), 1)
         product = np.log(degree[start]) + np.log(degree[end])
-        level, self.levels = rounded(product)
+        self.rounding = rounding or Levels.of(product)
+        level, self.levels = self.rounding.round(product)
         order = np.lexsort((start, end, level))
         self.start, self.end, self.level = start[order], end[order], level[order]
         self.sizes = np.bincount(self.level, minlength=len(self.levels)).tolist()
@@ -63,19 +67,62 @@ class Edges:
         return torch.exp(-gamma.unsqueeze(-1) / 2 * (levels - mean_log))
 
 
-def edges_of(graph: Graph) -> Edges:
-    """The directed edges of a graph, made once."""
-    return graph.cached("edges", lambda: Edges(graph))
+def edges_of(graph: Graph, fitted: Graph | None = None) -> Edges:
+    """The directed edges of a graph, made once; their levels are those of the fitted graph, where it is given."""
+    if fitted is None or graph.edge_index is fitted.edge_index:
+        return graph.cached("edges", lambda: Edges(graph))
+    rounding = edges_of(fitted).rounding
+    return graph.cached(f"edges/{rounding.key}", lambda: Edges(graph, rounding=rounding))
 
 
-def rounded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The level of every value, and the mean of the values of each level; exact where there are few different ones."""
-    distinct, level = np.unique(values.round(9), return_inverse=True)
-    if len(distinct) > LEVELS:
-        bounds = np.quantile(values, np.linspace(0, 1, LEVELS + 1)[1:-1])
-        _, level = np.unique(np.searchsorted(bounds, values), return_inverse=True)
-    count = np.bincount(level) if len(values) else np.zeros(0)
-    return level, np.bincount(level, weights=values) / np.maximum(count, 1) if len(values) else np.zeros(0)
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """How numbers are rounded to a few levels: decided on those of one graph, and applied to any other.
+
+    Numbers that are among those of the first graph, or between them, are rounded as there, whatever else there is. So
+    what is far from a change of the graph is not touched by it. All others have levels of their own.
+    """
+
+    bounds: np.ndarray | None
+    """Bounds between bins; None where there are few different numbers, each of which is a level."""
+    bins: np.ndarray
+    """The bins that have numbers in them, or the numbers themselves."""
+    means: np.ndarray
+    """The mean of the numbers of each level."""
+    ends: tuple[float, float]
+    """The smallest number and the largest."""
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> Levels:
+        distinct = np.unique(values.round(9))
+        many = len(distinct) > LEVELS
+        bounds = np.quantile(values, np.linspace(0, 1, LEVELS + 1)[1:-1]) if many else None
+        bins, level = np.unique(cls.bin_of(values, bounds), return_inverse=True)
+        means = np.bincount(level, weights=values, minlength=len(bins)) / np.maximum(np.bincount(level), 1)
+        return cls(bounds, bins, means, (distinct[0], distinct[-1]) if len(distinct) else (0.0, 0.0))
+
+    @staticmethod
+    def bin_of(values: np.ndarray, bounds: np.ndarray | None) -> np.ndarray:
+        return values.round(9) if bounds is None else np.searchsorted(bounds, values)
+
+    def round(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The level of every number, and the number that each level stands for."""
+        bin = self.bin_of(values, self.bounds)
+        level = np.searchsorted(self.bins, bin)
+        level[level == len(self.bins)] = 0
+        low, high = self.ends
+        inside = (values.round(9) >= low) & (values.round(9) <= high)
+        foreign = ~inside | (self.bins[level] != bin) if len(self.bins) else np.ones(len(values), dtype=bool)
+        if not foreign.any():
+            return level, self.means
+        own, means = Levels.of(values[foreign]).round(values[foreign])
+        level[foreign] = len(self.means) + own
+        return level, np.concatenate([self.means, means])
+
+    @property
+    def key(self) -> str:
+        """Names the levels among others."""
+        return hashlib.sha256(self.bins.tobytes() + self.means.tobytes()).hexdigest()[:16]
 
 
 def reverse_of(start: np.ndarray, end: np.ndarray, num_nodes: int) -> np.ndarray:
