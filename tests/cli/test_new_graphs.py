@@ -182,6 +182,18 @@ def test_a_folder_of_new_graphs_is_one_table(folder):
     assert samples.id.tolist() == out.id.tolist()
 
 
+def test_answers_for_a_folder_are_evaluated_graph_by_graph(folder, tmp_path, capsys):
+    (tmp_path / "p.csv").write_text("graph,id,label\n01,n0,odd\n01,n1,even\n2,n0,even\n")
+    (tmp_path / "t.csv").write_text("graph,id,label\n2,n0,odd\n01,n0,odd\n01,n1,even\n")
+    assert run("evaluate", tmp_path / "p.csv", "--truth", tmp_path / "t.csv") == 0
+    assert capsys.readouterr().out.split()[:4] == ["nodes", "3", "accuracy", "0.6667"]
+    assert run("evaluate", tmp_path / "p.csv", "--truth", tmp_path / "t.csv", "--model", folder / "model") == 2
+    assert "leave --model and --edges out" in capsys.readouterr().err
+    (tmp_path / "t.csv").write_text("id,label\nn0,odd\n")
+    assert run("evaluate", tmp_path / "p.csv", "--truth", tmp_path / "t.csv") == 2
+    assert "no column 'graph'" in capsys.readouterr().err
+
+
 def test_a_graph_of_one_node_and_one_without_nodes(folder, tmp_path, capsys):
     out = predicted(folder, *new_tables(folder, table(1, 92)))
     assert out.id.tolist() == ["n0"] and 0 < out.probability[0] < 1

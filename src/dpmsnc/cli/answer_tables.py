@@ -30,10 +30,17 @@ if TYPE_CHECKING:
 
 WRITABLE = (".csv", ".tsv", ".parquet")
 Labels = dict[str, str]
+GRAPH = "graph"
+"""The column that says which of several graphs a node belongs to."""
 
 
 def read_labels(
-    path: Path, kind: str, id: str | None = None, label: str | Sequence[str] = (), separator: str = SEPARATOR
+    path: Path,
+    kind: str,
+    id: str | None = None,
+    label: str | Sequence[str] = (),
+    separator: str = SEPARATOR,
+    several: bool = False,
 ) -> Labels:
     """Labels by node id, both as text, of the nodes that have one.
 
@@ -44,24 +51,35 @@ def read_labels(
         label: Column of the labels; may be left out where there is only one column besides the ids. Several columns
             hold 0 and 1, one for every tag.
         separator: Stands between tags.
+        several: Whether a column `graph` says which of several graphs a node belongs to.
     """
     labels = [label] if isinstance(label, str) else list(label)
     one = labels[0] if len(labels) == 1 else None
-    table = read_table(path, kind, (id, one), 1)
-    id = column(table, unnamed_id(table, one) if id is None else id, kind)
+    table = read_table(path, kind, (id, one, *([GRAPH] if several else [])), 1)
+    named = table.drop(columns=column(table, GRAPH, kind)) if several else table
+    id = column(table, unnamed_id(named, one) if id is None else id, kind)
     if not labels:
-        others = [name for name in table.columns if name != id]
+        others = [name for name in named.columns if name != id]
         if len(others) != 1:
             raise InputError(
                 f"the {kind} table {path} has the columns {short_list(table.columns)}; name the one with "
                 "the labels (--label)"
             )
-        return read_labels(path, kind, id, others, separator)
-    ids = id_column(table, id, kind)
-    check_unique(ids)
+        return read_labels(path, kind, id, others, separator, several)
+    ids = row_ids(table, id, kind, several)
     columns = [column(table, name, kind) for name in labels]
     values = spelled_labels(table[one]) if one else _joined_columns(table[columns], separator)
-    return {str(name): value for name, value in zip(ids.tolist(), values) if value is not None}
+    return {name: value for name, value in zip(ids, values) if value is not None}
+
+
+def row_ids(table: Any, id: str, kind: str, several: bool) -> list[str]:
+    """What the node of every row is called, as text; of several graphs, the names of both."""
+    ids = id_column(table, id, kind)
+    if several:
+        graphs = id_column(table, GRAPH, kind).tolist()
+        ids = np.array([f"{graph}/{name}" for graph, name in zip(graphs, ids.tolist())], dtype=object)
+    check_unique(ids)
+    return [str(name) for name in ids.tolist()]
 
 
 def _joined_columns(table: Any, separator: str) -> list[str | None]:

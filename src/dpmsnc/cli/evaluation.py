@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmsnc import metrics
-from dpmsnc.cli.answer_tables import Labels, spelled, spelled_labels, without_unknown
+from dpmsnc.cli.answer_tables import GRAPH, Labels, row_ids, spelled, spelled_labels, without_unknown
 from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
-from dpmsnc.graph.clean import check_unique, short_list
-from dpmsnc.graph.readers import column, id_column, read_table
+from dpmsnc.graph.clean import short_list
+from dpmsnc.graph.readers import column, read_table
 from dpmsnc.graph.tag_text import split_tags
 from dpmsnc.targets import Tags
 
@@ -33,21 +33,24 @@ class Predictions:
     probability: NDArray[np.float64] | None
     tags: bool = False
     """Whether labels are tags, of which each has a column of probabilities."""
+    several: bool = False
+    """Whether the nodes are those of several graphs, which a column `graph` tells apart."""
 
     @classmethod
     def read(cls, path: Path) -> Predictions:
         """From a CSV, TSV or Parquet file."""
-        table = read_table(path, "prediction", ("id", "label"), 0)
-        ids = id_column(table, column(table, "id", "prediction"), "prediction")
-        check_unique(ids)
+        table = read_table(path, "prediction", ("id", "label", GRAPH), 0)
+        several = GRAPH in table.columns
+        ids = row_ids(table, column(table, "id", "prediction"), "prediction", several)
         labels = spelled_labels(table[column(table, "label", "prediction")])
         known = table["known"].astype(str).str.lower() == "true" if "known" in table.columns else np.zeros(len(ids))
         return cls(
-            ids=[str(name) for name in ids.tolist()],
+            ids=ids,
             labels=labels,
             known=np.asarray(known, dtype=bool),
             probability=_numbers(table["probability"], path) if "probability" in table.columns else None,
             tags=any(str(name).startswith(PROBABILITY_OF) for name in table.columns),
+            several=several,
         )
 
     def given(self) -> Labels:

@@ -60,7 +60,9 @@ class Evaluate:
         from dpmsnc.cli.evaluation import Comparison, Predictions, TagComparison
 
         predictions = Predictions.read(self.predictions)
-        truth = read_labels(self.truth, "truth", self.id, self.label, self.tag_separator)
+        if predictions.several and (self.model is not None or self.edges is not None):
+            raise InputError("the subgraph accuracy is that of one graph; leave --model and --edges out")
+        truth = read_labels(self.truth, "truth", self.id, self.label, self.tag_separator, predictions.several)
         comparison: Any
         if predictions.tags or len(self.label) > 1:
             comparison = TagComparison.of(predictions, truth, self.tag_separator)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpmsnc.cli.answer_tables import in_graph, read_labels
+from dpmsnc.cli.answer_tables import GRAPH, in_graph, read_labels
 from dpmsnc.cli.graph_files import MOST_NOTES, GraphFiles, in_folder, naming
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.several import check_names_fitted
@@ -47,7 +47,7 @@ class Question:
         ids = [graph.ids for graph in self.graph]
         if len({names.dtype for names in ids}) > 1:  # a column of numbers and text is no column
             ids = [names.astype(str).astype(object) for names in ids]
-        return {"graph": np.repeat(self.names, [len(names) for names in ids]), "id": np.concatenate(ids)}
+        return {GRAPH: np.repeat(self.names, [len(names) for names in ids]), "id": np.concatenate(ids)}
 
     def rows(self, answer: Any, axis: int = 0) -> NDArray[Any]:
         """One array of an answer, which has a list of them for several graphs."""

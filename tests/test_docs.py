@@ -1,0 +1,44 @@
+"""The Python of the documentation that is meant to run, run from top to bottom."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def python_blocks(page: str) -> str:
+    """The Python of a page; lines are where they are in it, for tracebacks."""
+    text = (DOCS / page).read_text()
+    kept = ["\n"] * (text.count("\n") + 1)
+    for block in re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        first = text.count("\n", 0, block.start(1))
+        for k, line in enumerate(block[1].splitlines(keepends=True)):
+            kept[first + k] = line
+    return "".join(kept)
+
+
+@pytest.mark.filterwarnings("ignore::dpmsnc.errors.FitWarning")
+def test_new_graphs_and_new_nodes(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(compile(python_blocks("new-graphs.md"), "docs/new-graphs.md", "exec"), names)
+    assert names["probabilities"].shape == (9, 2) and names["samples"].shape == (4, 9)
+    assert (len(names["first"]), len(names["second"])) == (5, 1)
+    city, answer = names["city"], names["answer"]
+    assert list(answer) == [*city.ids, "t0", "t1"]
+    known = city.ids[city.known]
+    np.testing.assert_array_equal([answer[name] for name in known], city.decode(city.y)[city.known])
+    scores = [float(line.split()[1]) for line in capsys.readouterr().out.splitlines() if line.startswith("accuracy")]
+    assert len(scores) == 2 and all(0 <= score <= 1 for score in scores)
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in (*DOCS.glob("*.md"), DOCS.parent / "README.md"):
+        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+            assert "://" in link or (page.parent / link).exists(), f"{page.name} links to {link}"
