@@ -24,10 +24,9 @@ from dpmsnc.config import LARGEST_SEED, LIMITS, check_number
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.params import Parameters
 from dpmsnc.estimators.search_space import SearchSpace
-from dpmsnc.estimators.several import by_graph, divided, listed, revealed
+from dpmsnc.estimators.several import by_graph, divided, listed, revealed, union
 from dpmsnc.estimators.threshold import choose_threshold, most_probable
 from dpmsnc.graph import Graph
-from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.registry import Registry
 
 if TYPE_CHECKING:
@@ -255,7 +254,7 @@ class Estimator(Parameters, ABC):
             raise InputError(f"condition_on={condition_on!r} is not one of {', '.join(get_args(Which))}")
         if graph is not None and not isinstance(graph, Graph):
             graphs = revealed([self._adapted(one) for one in listed(graph, type(self).__name__)], known)
-            asked, known = GraphBatch.of(graphs, self.target_).graph, None
+            asked, known = union(graphs, self.target_), None
         else:
             asked = self.graph_ if graph is None else self._adapted(graph)
         if condition_on == "train":

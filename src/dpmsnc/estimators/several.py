@@ -8,15 +8,17 @@ validation are components of the same union, of which no label is learned from.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
-from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.graph.split import Mask, split_known
+
+if TYPE_CHECKING:
+    from dpmsnc.targets import Target
 
 READERS = {
     "pandas": "Graph.from_tables(edges, nodes)",
@@ -58,19 +60,26 @@ def divided(graph: Any, validation: Any, seed: int, asker: str) -> tuple[Graph, 
     `validation` is one of the ways to divide the labels of the graph (`split_known`), or graphs of their own.
     """
     graphs = listed(graph, asker)
-    batch = GraphBatch.of(graphs)
-    batch.graph.check_trainable()
+    whole = union(graphs)
+    whole.check_trainable()
     if not isinstance(validation, Graph) and not are_graphs(validation):
-        return batch.graph, *split_known(batch.graph, validation, seed)
-    target, others = batch.graph.target, listed(validation, asker)
+        return whole, *split_known(whole, validation, seed)
+    target, others = whole.target, listed(validation, asker)
     if target.names and (new := sorted({str(n) for g in others for n in g.classes if n not in target.names})):
         raise InputError(f"no graph to learn from has the label {new[0]}, which a validation graph has; add one")
-    union = GraphBatch.of([*graphs, *others], target if target.names else None).graph
-    assert union.member is not None
-    held_back = union.known & (union.member >= len(graphs))
+    whole = union([*graphs, *others], target if target.names else None)
+    assert whole.member is not None
+    held_back = whole.known & (whole.member >= len(graphs))
     if not held_back.any():
         raise InputError("the validation graphs have no label to compare with; label some, or pass validation=None")
-    return union, union.known & ~held_back, held_back
+    return whole, whole.known & ~held_back, held_back
+
+
+def union(graphs: Sequence[Graph], target: Target | None = None) -> Graph:
+    """The disjoint union; of one graph, that graph."""
+    from dpmsnc.graph.batch import disjoint_union  # which imports scipy
+
+    return disjoint_union(graphs, target)
 
 
 def revealed(graphs: Sequence[Graph], known: Any) -> list[Graph]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpmsnc.errors import InputError
 from dpmsnc.evidence.experiments.ablations.depth import STEPS_VS_LAYERS, TIME_VS_ACCURACY
+from dpmsnc.evidence.experiments.ablations.growth import GROWTH
 from dpmsnc.evidence.experiments.ablations.ingredients import INGREDIENTS
 from dpmsnc.evidence.experiments.ablations.reveal import REVEAL
 from dpmsnc.evidence.experiments.ablations.shared_fit import ACCURACY_OVER_STEPS, NUMBER_OF_SAMPLES, PAIRS
@@ -36,6 +37,7 @@ for experiment in (
     PAIRS,
     INGREDIENTS,
     REVEAL,
+    GROWTH,
     ROBUSTNESS,
 ):
     EXPERIMENTS.register(experiment.name)(experiment)
