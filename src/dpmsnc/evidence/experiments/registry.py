@@ -17,6 +17,7 @@ from dpmsnc.evidence.experiments.scenarios import SCENARIO_PICTURES
 from dpmsnc.evidence.experiments.table1_synthetic import SYNTHETIC
 from dpmsnc.evidence.experiments.table2_homophilic import HOMOPHILIC
 from dpmsnc.evidence.experiments.table4_inductive import INDUCTIVE
+from dpmsnc.evidence.experiments.tags import TAGS
 from dpmsnc.evidence.run.experiment import Experiment
 from dpmsnc.registry import Registry
 
@@ -38,6 +39,7 @@ for experiment in (
     INGREDIENTS,
     REVEAL,
     GROWTH,
+    TAGS,
     ROBUSTNESS,
 ):
     EXPERIMENTS.register(experiment.name)(experiment)
