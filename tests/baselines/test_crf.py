@@ -405,7 +405,7 @@ def test_the_order_of_nodes_does_not_matter(base, monkeypatch):
     expected = fitted.predict_proba(clamp_known=False)[order]
     np.testing.assert_allclose(fitted.predict_proba(moved, clamp_known=False), expected, atol=1e-3)
     fold = assign_folds(graph.y, 0)  # folds are drawn in the order of nodes: the same ones again
-    monkeypatch.setattr("dpmsnc.baselines.crf.assign_folds", lambda y, seed: fold[order])
+    monkeypatch.setattr("dpmsnc.baselines.crf.assign_folds", lambda y, seed, member: fold[order])
     again = CRF(base=base).fit(moved)
     np.testing.assert_allclose(again.predict_proba(clamp_known=False), expected, atol=5e-3)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import dpmsnc.baselines.spn as spn
 from clusters import OWN, clusters, seeded_answers
+from coupled_trees import exact, tree_of, trees
 from dpmsnc.baselines import METHODS, SPN
 from dpmsnc.baselines.spn import Moments, Score, Validation, best_of, edge_potentials
 from dpmsnc.errors import InputError
@@ -33,34 +34,10 @@ from pairwise_models import (
 )
 
 QUICK: dict[str, Any] = {"epochs": 40, "refinement_epochs": 10, "hidden_channels": 16, "evaluate_every": 10}
-H = torch.tensor([[1.5, 0.0, -1.0], [0.0, -1.5, 1.5], [-1.0, 1.5, -0.5]])
-"""Which neighbours go together in the trees that are learned from."""
-WEAK = 0.3
 
 
 def fitted(task: Any, **options: Any) -> SPN:
     return SPN(**{**QUICK, **options}).fit(task.graph, task.validation)
-
-
-def tree_of(num_nodes: int, seed: int) -> Graph:
-    """A tree whose features say little about its labels, which neighbours tell each other."""
-    rng = np.random.default_rng(seed)
-    shape = random_tree(num_nodes, seed)
-    x = rng.normal(size=(num_nodes, 3)).astype(np.float32)
-    tree = replace(shape, x=x)
-    found, log_p = exact(tree, {})
-    return tree.with_labels(found[rng.choice(len(found), p=np.exp(log_p))])
-
-
-def exact(tree: Graph, labels: dict[int, int]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    edges = edges_of(tree)
-    theta, W = WEAK * torch.from_numpy(np.asarray(tree.x)), H.expand(tree.num_edges, 3, 3)
-    return labellings_and_energies(edges, theta, W, labels)
-
-
-@cache
-def trees(count: int, first: int) -> list[Graph]:
-    return [tree_of(4 + seed % 5, seed) for seed in range(first, first + count)]
 
 
 @cache
@@ -293,7 +270,8 @@ def test_validation_labels_only_select():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spn, "SHARPNESS", (1.0,))
         patch.setattr(spn, "CORRECTIONS", (1.0,))
-        answers = [SPN(**single).fit(g, validation).predict_proba(**OWN) for g in (graph, poisoned)]
+        fits = [SPN(**single).fit(g, validation) for g in (graph, poisoned)]
+    answers = [np.concatenate(model.predict_proba(**OWN)) for model in fits]
     np.testing.assert_array_equal(*answers)
 
 

@@ -128,7 +128,17 @@ def test_a_label_is_hidden_in_its_own_fold_alone():
         for k in range(3):
             shown = y[i] != UNKNOWN and fold[i] != k
             assert folds.known[i, k].tolist() == ([float(y[i] == c) for c in range(2)] if shown else [0, 0])
-    assert folds.asked.tolist() == [0, 1, 3, 4, 5] and folds.size == 5
+    assert list(zip(folds.row.tolist(), folds.entry.tolist())) == [(0, 0), (1, 1), (3, 0), (4, 1), (5, 2)]
+    assert folds.size == 5
+
+
+def test_labels_of_several_graphs_are_asked_for_without_any_and_half_by_half():
+    y, half = torch.tensor([0, 1, UNKNOWN, 1]), torch.tensor([0, 1, -1, 0])
+    folds = Folds.of_graphs(torch.zeros(1, 4, 1, 2), y, half)
+    shown = folds.known.sum(dim=-1).T.tolist()
+    assert shown == [[0, 0, 0, 0], [1, 0, 0, 1], [0, 1, 0, 0]]
+    asked = sorted(zip(folds.entry.tolist(), folds.row.tolist()))
+    assert asked == [(0, 0), (0, 1), (0, 3), (1, 1), (2, 0), (2, 3)] and folds.size == 3
 
 
 def test_the_score_of_a_label_comes_from_its_fold():

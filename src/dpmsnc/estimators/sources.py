@@ -86,7 +86,9 @@ def check_metric(model: DiffusionEstimator, graph: Graph) -> None:
 
 def is_fully_labelled(model: DiffusionEstimator, graph: Graph) -> bool:
     """Whether (nearly) all labels of what is trained on are known, so that there is no E-step."""
-    if model.corrects_initialiser or graph.member is None:
+    if model.corrects_initialiser:
+        return False
+    if graph.member is None:
         return bool(model.train_.all())
     rows = np.isin(graph.member, graph.member[model.train_])
     return bool(model.train_[rows].mean() >= NEARLY_ALL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpmsnc.errors import InputError
 from dpmsnc.evidence.experiments.ablations.depth import STEPS_VS_LAYERS, TIME_VS_ACCURACY
+from dpmsnc.evidence.experiments.ablations.growth import GROWTH
 from dpmsnc.evidence.experiments.ablations.ingredients import INGREDIENTS
 from dpmsnc.evidence.experiments.ablations.reveal import REVEAL
 from dpmsnc.evidence.experiments.ablations.shared_fit import ACCURACY_OVER_STEPS, NUMBER_OF_SAMPLES, PAIRS
@@ -16,6 +17,7 @@ from dpmsnc.evidence.experiments.scenarios import SCENARIO_PICTURES
 from dpmsnc.evidence.experiments.table1_synthetic import SYNTHETIC
 from dpmsnc.evidence.experiments.table2_homophilic import HOMOPHILIC
 from dpmsnc.evidence.experiments.table4_inductive import INDUCTIVE
+from dpmsnc.evidence.experiments.tags import TAGS
 from dpmsnc.evidence.run.experiment import Experiment
 from dpmsnc.registry import Registry
 
@@ -36,6 +38,8 @@ for experiment in (
     PAIRS,
     INGREDIENTS,
     REVEAL,
+    GROWTH,
+    TAGS,
     ROBUSTNESS,
 ):
     EXPERIMENTS.register(experiment.name)(experiment)

@@ -70,4 +70,4 @@ def table(documents: Sequence[Document]) -> Table:
     return compare(title, documents, DATASETS, ROWS, paper=PAPER, metrics=METRICS, extra=EXTRA, notes=NOTES)
 
 
-INDUCTIVE = Experiment("inductive", EGO, ROWS, seeds=tuple(range(10)), table=table, paper=PAPER)
+INDUCTIVE = Experiment("inductive", DATASETS, ROWS, seeds=tuple(range(10)), table=table, paper=PAPER)

@@ -102,7 +102,7 @@ def initialiser_labels(model: Any, task: Task | InductiveTask) -> NDArray[np.int
     if isinstance(task, InductiveTask):
         return own_labels(model.initialiser_, task) if hasattr(model, "initialiser_") else None
     proba = getattr(model, "initialiser_proba_", None)
-    return None if proba is None else proba.argmax(axis=1)
+    return None if proba is None or task.graph.target.kind != "class" else proba.argmax(axis=1)
 
 
 def conditions_on_labels(model: Any) -> bool:

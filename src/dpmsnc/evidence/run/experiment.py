@@ -20,7 +20,7 @@ from dpmsnc.data.benchmarks import split_version
 from dpmsnc.evidence.run import estimators
 from dpmsnc.evidence.run.document import Cost, run_document
 from dpmsnc.evidence.run.store import Document, Key
-from dpmsnc.metrics import accuracy, scores, subgraph_accuracy
+from dpmsnc.metrics import METRICS, scores, subgraph_accuracy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -131,16 +131,17 @@ class Run:
 
 
 def score(own: NDArray[Any], task: Task | InductiveTask) -> dict[str, float]:
-    """Test metrics of a labelling, and its validation accuracy.
+    """Test metrics of a labelling, and the score of its validation labels; of other graphs, test metrics alone.
 
     Subgraph accuracy counts the neighbours' labels too, so it stands twice: by the model's own label on training nodes,
     and with training labels returned unchanged.
     """
-    if isinstance(task, InductiveTask):
-        asked = task.tested
-        return {name: round(value, 6) for name, value in scores(own, asked.truth, asked.test, asked.graph).items()}
-    kept = np.where(task.train, task.truth, own)
-    result = scores(own, task.truth, task.test, task.graph)
-    result["subgraph_accuracy_known"] = subgraph_accuracy(kept, task.truth, task.test, task.graph)
-    result["validation_accuracy"] = accuracy(own, task.truth, task.validation)
+    asked = task.tested if isinstance(task, InductiveTask) else task
+    result = scores(own, asked.truth, asked.test, asked.graph)
+    if isinstance(task, Task):
+        metric = asked.graph.target.metric
+        result[f"validation_{metric}"] = METRICS.find(metric).function(own, task.truth, task.validation)
+        if "subgraph_accuracy" in result:
+            kept = np.where(task.train, task.truth, own)
+            result["subgraph_accuracy_known"] = subgraph_accuracy(kept, task.truth, task.test, task.graph)
     return {name: round(value, 6) for name, value in result.items()}

@@ -216,6 +216,8 @@ def time_left(finished: Mapping[Run, Document], missing: Collection[Run], at_a_t
 def outcome(document: Document) -> str:
     """The run just finished, in a line."""
     selected = document["metrics"]["selected"]
-    test, validation = percent(selected["accuracy"]), percent(selected["validation_accuracy"])
-    cost = f"{document['cpu_s']:.0f} CPU-seconds, {document['peak_mb']:.0f} MB"
-    return f"test accuracy {test} %, validation {validation} %, {cost}"
+    metric = "accuracy" if "accuracy" in selected else "micro_f1"
+    validation = selected.get(f"validation_{metric}")
+    parts = [f"test {metric.replace('_', '-')} {percent(selected[metric])} %"]
+    parts += [] if validation is None else [f"validation {percent(validation)} %"]
+    return ", ".join([*parts, f"{document['cpu_s']:.0f} CPU-seconds", f"{document['peak_mb']:.0f} MB"])

@@ -22,14 +22,14 @@ from dpmsnc.evidence.show.table import Table
 from dpmsnc.metrics import pair_calibration_error, pair_log_score, pair_tables, product_of_marginals
 
 DATASETS = {"grid_scattered": "scattered grid", "grid_localized": "localized grid", **CITATION}
-NUM_SAMPLES = 256
+NUM_SAMPLES = 1024
 RUNS = {"single": "single", "fitted": "progressive"}
 HEADER = (
     "method", "data set", "runs", "joint", "product", "difference", "s.e. edges", "ECE joint", "ECE product", "edges",
-    "seeds",
+    "samples", "seeds",
 )  # fmt: skip
 NOTES = (
-    f"Edges between two test nodes, {NUM_SAMPLES} joint samples at temperature 1 given the training labels.",
+    "Edges between two test nodes, joint samples at temperature 1 given the training labels.",
     "joint, product: log-score of the true pair of labels in nats per edge, by the frequency of the pair and by the",
     "product of the marginals of the same samples. difference: joint - product, mean±std over seeds; s.e. edges: its",
     "standard error over the edges of one seed, taken as if they were independent. ECE: calibration error in % of the",
@@ -101,5 +101,6 @@ def _rows(documents: Sequence[Document], method: str, dataset: str) -> Iterator[
             f"{mean('standard_error'):.3f}",
             *(percent(mean(f"calibration_{name}")) for name in ("joint", "product")),
             f"{mean('num_edges'):.0f}",
+            f"{mean('num_samples'):.0f}",
             str(len(runs)),
         ]

@@ -24,7 +24,7 @@ def measure(model: Any, task: Task, seed: int) -> dict[str, Any]:
     Samples are those of single runs, because progressive rounds cost as many times more as there are rounds; pairs
     are also scored with them where the fit chose them.
     """
-    samples = joint_samples(with_sampler(model), max(votes.COUNTS), seed)
+    samples = joint_samples(with_sampler(model), max(pairs.NUM_SAMPLES, *votes.COUNTS), seed)
     found = {"single": pairs.record(samples[: pairs.NUM_SAMPLES], task)}
     if model.progressive_:
         found["fitted"] = pairs.record(joint_samples(model, pairs.NUM_SAMPLES, seed), task)
@@ -59,7 +59,11 @@ NUMBER_OF_SAMPLES = Experiment(
 PAIRS = Experiment(
     "pairs",
     tuple(pairs.DATASETS),
-    {**ROWS, "masked-labels": Row("masked-labels", FROM_RANDOM)},
+    {
+        "dpm-snc": Row("dpm-snc"),
+        "masked-labels": Row("masked-labels"),
+        **{f"{name} (random start)": Row(name, FROM_RANDOM) for name in ("dpm-snc", "masked-labels")},
+    },
     SEEDS,
     pairs.table,
     measure=measure,
