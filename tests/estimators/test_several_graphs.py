@@ -74,7 +74,7 @@ def test_known_labels_that_name_no_graph_are_refused(fitted, known):
 
 
 def test_known_labels_of_the_fitted_graphs_must_say_which(fitted):
-    with pytest.raises(InputError, match="say which the labels belong to"):
+    with pytest.raises(InputError, match="one of several graphs; say which"):
         fitted.predict(known={"n0": "odd"})
 
 
@@ -189,6 +189,75 @@ def test_a_list_of_one_union_is_answered_by_a_list_of_one(fitted):
     union = GraphBatch.of([hidden(g) for g in TEST]).graph
     (answer,) = fitted.predict([union])
     assert len(answer) == union.num_nodes
+
+
+def test_labels_held_back_within_graphs_are_not_trained_on():
+    seen = []
+    model = classifier(start="random", initialiser="uniform", training=Training(steps=2, evaluate_every=2))
+    model.fit([path(30, k) for k in range(4)], validation=0.04, progress=lambda trainer: seen.append(trainer.source))
+    source = seen[-1]
+    assert type(source).__name__ == "FullyLabelled"
+    assert sum(int(batch.known.sum()) for batch in source.batches) == model.train_.sum() == 115
+    assert int(source.validation.known.sum()) == model.validation_.sum() == 5
+
+
+@pytest.mark.parametrize("name", ["lp", "crf"])
+def test_an_answer_does_not_depend_on_what_else_is_asked(name):
+    model = METHODS.find(name).build(0, **({"base": "lp"} if name == "crf" else {})).fit(TRAIN, validation=VALIDATION)
+    alone, labelled = hidden(TEST[0]), TEST[1]
+    together = model.predict_proba([alone, *[labelled] * 200])[0]
+    np.testing.assert_allclose(together, model.predict_proba(alone), atol=1e-5)
+
+
+def test_a_label_travels_as_far_in_a_list_as_alone():
+    long = Graph.build([(i, i + 1) for i in range(59)], y=[k % 2 for k in range(60)])
+    model = METHODS.find("crf").build(0, base="uniform").fit([long, long], validation=None)
+    asked = long.with_labels(np.where(np.arange(60) == 0, 0, UNKNOWN))
+    np.testing.assert_allclose(model.predict_proba([asked] * 2000)[7], model.predict_proba(asked), atol=1e-4)
+
+
+@pytest.mark.parametrize("batch_size", [None, 4])
+def test_a_model_of_fully_labelled_graphs_is_saved_and_reports(batch_size, tmp_path):
+    training = Training(steps=4, evaluate_every=2, batch_size=batch_size)
+    model = classifier(start="random", initialiser="uniform", training=training).fit(TRAIN, validation=VALIDATION)
+    model.save(tmp_path / "model")
+    graphs = [hidden(g) for g in TEST]
+    for one, other in zip(model.predict(graphs), NodeClassifier.load(tmp_path / "model").predict(graphs)):
+        np.testing.assert_array_equal(one, other)
+    asked = model._asked(None, None, "train")
+    right = (model._answer(asked, clamp_known=False) == model.graph_.y)[model.validation_]
+    assert model.report_.fitted.count == right.sum() and model.report_.initialiser is None
+
+
+def test_one_graph_with_validation_graphs_learns_from_the_one():
+    seen = []
+    classifier().fit([path(12, 0)], validation=VALIDATION, progress=lambda trainer: seen.append(trainer.source))
+    draw = seen[-1].draw()
+    assert (draw.weights[12:] == 0).all() and draw.weights[:12].sum().item() == pytest.approx(1)
+
+
+def test_partly_labelled_graphs_are_fitted_from_random_weights():
+    graphs = [g.with_labels(np.where(np.arange(g.num_nodes) % 2 == 0, g.y, UNKNOWN)) for g in TRAIN]
+    model = classifier(start="random", initialiser=("gcn", {"epochs": 5})).fit(graphs, validation=0.2)
+    assert len(model.predict()) == len(graphs)
+
+
+def test_more_that_does_not_fit_is_named(fitted):
+    empty = TEST[0].subgraph(np.zeros(6, dtype=bool))
+    with pytest.raises(InputError, match="graph 1 has no nodes"):
+        fitted.predict([TEST[0], empty])
+    with pytest.raises(InputError, match=r"pass list\(...\)"):
+        fitted.predict(g for g in TEST)
+    with pytest.raises(InputError, match="batch_size is for"):
+        classifier(training=Training(batch_size=2)).fit(TRAIN, validation=VALIDATION)
+    with pytest.raises(InputError, match=r"score\(truths, graphs\)"):
+        fitted.score(TRAIN)
+    with pytest.raises(InputError, match="leave condition_on out"):
+        fitted.predict([TEST[0]], known=[{"n0": "odd"}], condition_on="train")
+    with pytest.raises(InputError, match="needs several graphs"):
+        classifier(training=Training(select_by="graph_accuracy")).fit(path(20, 1))
+    with pytest.raises(InputError, match="mask of 6 booleans"):
+        TEST[0].subgraph(np.arange(3))
 
 
 @pytest.mark.slow

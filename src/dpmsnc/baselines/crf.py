@@ -229,8 +229,8 @@ class CRF(Baseline):
         """Draws joint labellings of the fitted graph for a model that is to learn from them; only right after `fit`."""
         sampler = Gibbs(self._potentials, edges_of(self.graph_), self.mean_log_)
         unary = self._potentials.unary(self._fold_answers)
-        member = self.graph_.member if in_several_graphs(y_train, self.graph_.member) else None
-        return ChainSampler(unary, self._propagation(self.graph_), sampler, y_train, self._labels.fold, member)
+        several, member = in_several_graphs(y_train, self.graph_.member), self.graph_.member
+        return ChainSampler(unary, self._propagation(self.graph_), sampler, y_train, self._labels.fold, member, several)
 
     def denoiser(self, graph: Graph, *labels: NDArray[np.int64]) -> PairwiseDenoiser:
         """The denoiser of the pairwise model on a graph, an entry of the batch for each of some known labels."""

@@ -99,7 +99,8 @@ def ask_initialiser(initialiser: Any, graph: Graph, validation: NDArray[np.bool_
     """
     if isinstance(initialiser, Estimator):
         fitted = initialiser.fit(graph, validation=validation if validation.any() else None)
-        return fitted.predict_proba(condition_on="train", clamp_known=False)
+        asked = fitted._asked(None, None, "train")
+        return fitted._marginals(asked, asked.y)
     own = copy.deepcopy(initialiser)  # the user's stays as it is
     own.fit(graph.hide(validation) if validation.any() else graph, validation=None)
     return np.asarray(own.predict_proba())

@@ -24,6 +24,7 @@ from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dpmsnc.baselines.base import Baseline, Ranges, label_field
@@ -61,12 +62,20 @@ class LabelPropagation(Baseline):
         if isinstance(graph.target, Tags):
             F = self._spread(graph, np.concatenate([Y0, labelled[:, None]], axis=1), labelled)
             arrived = F[:, -1:]
-            prior = Y0.sum(axis=0) / labelled.sum() if labelled.any() else self.frequencies_
+            prior = self._prior(graph, Y0, labelled)
             return np.where(arrived > 0, F[:, :-1] / np.where(arrived > 0, arrived, 1), prior)
         F = self._spread(graph, Y0, labelled)
         reached = F.any(axis=1)
-        F[~reached] = Y0.sum(axis=0) if labelled.any() else self.frequencies_
+        F[~reached] = self._prior(graph, Y0, labelled)[~reached]
         return F / F.sum(axis=1, keepdims=True)
+
+    def _prior(self, graph: Graph, Y0: NDArray[np.float64], labelled: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """For every node the frequencies among the labels of its graph; those of the fit where it has none."""
+        member = np.zeros(graph.num_nodes, dtype=np.int64) if graph.member is None else graph.member
+        count = np.bincount(member, weights=labelled)
+        of_graph = sp.csr_array((np.ones(len(member)), (member, np.arange(len(member))))) @ Y0
+        shares = of_graph / np.maximum(count, 1)[:, None]
+        return np.where(count[:, None] > 0, shares, self.frequencies_)[member]
 
     def _spread(self, graph: Graph, Y0: NDArray[np.float64], labelled: NDArray[np.bool_]) -> NDArray[np.float64]:
         """F after K steps."""

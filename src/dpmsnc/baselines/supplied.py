@@ -32,8 +32,8 @@ class Supplied(Baseline):
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
         own = copy.deepcopy(self.model)
         own.fit(graph.with_labels(y_train), validation=None)
-        options = {"clamp_known": False} if isinstance(own, Estimator) else {}
-        proba = np.asarray(own.predict_proba(**options), dtype=np.float64)
+        answer = own._marginals(own.graph_, own.graph_.y) if isinstance(own, Estimator) else own.predict_proba()
+        proba = np.asarray(answer, dtype=np.float64)
         check_probabilities(proba, self.target_, graph.num_nodes)
         self.proba_ = proba
 

@@ -251,6 +251,10 @@ class Estimator(Parameters, ABC):
         if condition_on not in get_args(Which):
             raise InputError(f"condition_on={condition_on!r} is not one of {', '.join(get_args(Which))}")
         if graph is not None and not isinstance(graph, Graph):
+            if condition_on == "train" and known is not None:
+                raise InputError(
+                    "labels of several graphs do not join training labels; leave condition_on out"
+                )
             graphs = revealed([self._adapted(one) for one in listed(graph, type(self).__name__)], known)
             asked, known = union(graphs, self.target_), None
         else:
@@ -260,7 +264,7 @@ class Estimator(Parameters, ABC):
                 raise InputError('another graph has no training labels; leave out condition_on="train" or the graph')
             asked = asked.with_labels(only(self.graph_, self.train_))
         if known is not None and asked.member is not None:
-            raise InputError("several graphs were fitted; say which the labels belong to, as in predict(graph, known)")
+            raise InputError("the labels belong to one of several graphs; say which, as in predict(graph, known)")
         return asked if known is None else asked.reveal(known)
 
     def _as_asked(self, graph: Any, asked: Graph, rows: NDArray[Any], axis: int = 0) -> Any:
@@ -318,6 +322,8 @@ class Estimator(Parameters, ABC):
             if not isinstance(truth, (list, tuple)) or len(truth) != len(graphs):
                 raise InputError(f"the truth of {len(graphs)} graphs is a list with one entry for each of them")
             return np.concatenate([self._truth(one, self._adapted(one), of_one) for one, of_one in zip(graphs, truth)])
+        if graph is None and asked.member is not None:
+            raise InputError("several graphs were fitted; pass those that the truth belongs to: score(truths, graphs)")
         if isinstance(truth, Graph):
             if not np.array_equal(truth.ids, asked.ids):
                 raise InputError("the graph with the truth has other nodes than the one asked about; give the same")

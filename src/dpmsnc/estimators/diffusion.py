@@ -31,6 +31,7 @@ from dpmsnc.config import (
 from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.base import Estimator
+from dpmsnc.estimators.threshold import choose_threshold
 from dpmsnc.files import group, with_nan
 from dpmsnc.graph import Graph
 
@@ -120,6 +121,7 @@ class DiffusionEstimator(Estimator):
                 trainer.run(report)
             except KeyboardInterrupt:
                 self._keep(trainer, interrupted=True)
+                choose_threshold(self)
                 raise
             self._keep(trainer)
 
@@ -194,6 +196,8 @@ class DiffusionEstimator(Estimator):
         self.best_step_, self.best_score_ = trainer.best_step, trainer.best_score
         outcome = trainer.source.outcome()
         self.buffer_, self.initialiser_proba_, self.progressive_ = outcome.buffer, outcome.initial, outcome.progressive
+        if self.buffer_.shape[1] != self.graph_.num_nodes:  # labels of some of several graphs are no labelling of all
+            self.buffer_ = self.buffer_.new_empty((0, self.graph_.num_nodes, *self.buffer_.shape[2:]))
         self.sharpness_ = outcome.sharpness
 
     def _denoiser(self) -> Denoiser:

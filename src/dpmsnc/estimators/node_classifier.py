@@ -157,10 +157,10 @@ class NodeClassifier(DiffusionEstimator):
 
         if isinstance(self.target_, Tags):
             return TagReport.of(self)
-        nothing = self.target_.unknown(len(self.graph_.y))
-        initialiser, answer = nothing, nothing
-        if self.validation_.any() and self.initialiser_proba_ is not None:  # which it is for fully labelled graphs
+        initialiser, answer = None, self.target_.unknown(len(self.graph_.y))
+        if self.initialiser_proba_ is not None:  # which it is for fully labelled graphs
             initialiser = self.initialiser_proba_.argmax(axis=1)
+        if self.validation_.any():
             answer = self._answer(self._asked(None, None, "train"), clamp_known=False)
         choices = self.history_.choices
         return FitReport.of(self.graph_.y, self.train_, self.validation_, initialiser, answer, choices)

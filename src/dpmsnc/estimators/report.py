@@ -61,8 +61,8 @@ class FitReport:
     num_validation: int
     majority: Share
     """The most frequent class among validation labels."""
-    initialiser: Share
-    """Validation labels that the initialiser has right, given the training labels."""
+    initialiser: Share | None
+    """Validation labels that the initialiser has right, given the training labels; None where there was none."""
     fitted: Share
     """Validation labels that the fitted model has right, given the training labels."""
     constant: bool
@@ -77,7 +77,7 @@ class FitReport:
         y: NDArray[np.int64],
         train: NDArray[np.bool_],
         validation: NDArray[np.bool_],
-        initialiser: NDArray[np.int64],
+        initialiser: NDArray[np.int64] | None,
         fitted: NDArray[np.int64],
         choices: list[dict[str, Any]],
     ) -> Self:
@@ -87,7 +87,7 @@ class FitReport:
             num_train=int(train.sum()),
             num_validation=size,
             majority=Share(int(np.bincount(truth, minlength=1).max()), size),
-            initialiser=Share(int((initialiser[validation] == truth).sum()), size),
+            initialiser=None if initialiser is None else Share(int((initialiser[validation] == truth).sum()), size),
             fitted=Share(int((fitted[validation] == truth).sum()), size),
             constant=len(np.unique(truth)) > 1 and len(np.unique(fitted[~train])) == 1,
             choices=tuple(choices),
@@ -111,10 +111,11 @@ class FitReport:
                 f"frequent class, {self.majority.value:.1%}. Give more labels or features, check that the edges mean "
                 "something for the labels, or try another backbone."
             )
-        if high < self.initialiser.value and self.fitted.value < self.initialiser.value:  # intervals are rounded
+        first = None if self.initialiser is None else self.initialiser.value
+        if first is not None and high < first and self.fitted.value < first:  # intervals are rounded
             found.append(
                 f"The validation accuracy of {self.fitted} is below that of the initialiser, "
-                f"{self.initialiser.value:.1%}. Train for more steps or with another backbone, or use the initialiser "
+                f"{first:.1%}. Train for more steps or with another backbone, or use the initialiser "
                 "alone."
             )
         return found
@@ -124,7 +125,7 @@ class FitReport:
         if self.num_validation:
             lines += [
                 f"validation accuracy  {self.fitted}, with 95 % interval",
-                f"its initialiser      {self.initialiser}",
+                *([] if self.initialiser is None else [f"its initialiser      {self.initialiser}"]),
                 f"most frequent class  {self.majority.value:.1%}",
             ]
         for role, choice in zip(["chosen", *["runner-up"] * RUNNERS_UP], self.choices):
@@ -134,7 +135,7 @@ class FitReport:
     @classmethod
     def from_state(cls, values: Mapping[str, Any]) -> Self:
         """The report again, from what `dataclasses.asdict` made of it."""
-        shares = {name: Share(**values[name]) for name in ("majority", "initialiser", "fitted")}
+        shares = {name: values[name] and Share(**values[name]) for name in ("majority", "initialiser", "fitted")}
         return cls(**{**values, **shares, "choices": tuple(dict(choice) for choice in values["choices"])})
 
 

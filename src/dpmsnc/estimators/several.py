@@ -7,7 +7,7 @@ validation are components of the same union, of which no label is learned from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,10 +37,11 @@ def are_graphs(value: Any) -> bool:
 
 def listed(value: Any, asker: str) -> list[Graph]:
     """The graphs, one or several, or an `InputError` that says how to build one."""
-    if isinstance(value, Graph):
-        return [value]
-    if are_graphs(value):
-        return list(value)
+    if isinstance(value, Graph) or are_graphs(value):
+        graphs = [value] if isinstance(value, Graph) else list(value)
+        if empty := [k for k, graph in enumerate(graphs) if graph.num_nodes == 0]:
+            raise InputError(f"graph {empty[0]} has no nodes; leave it out")
+        return graphs
     if isinstance(value, dict):
         raise InputError("a graph comes first; labels that were learned since go in by name: known={...}")
     if isinstance(value, (list, tuple)):
@@ -49,6 +50,8 @@ def listed(value: Any, asker: str) -> list[Graph]:
                 f"{asker} was given an empty list; pass at least one graph, made with Graph.build(edges, x=x, y=y)"
             )
         value = next(part for part in value if not isinstance(part, Graph))
+    if isinstance(value, Iterator):
+        raise InputError(f"{asker} takes a graph or a list of them; pass list(...) of what yields them")
     name = f"{type(value).__module__}.{type(value).__qualname__}"
     advice = next((how for start, how in READERS.items() if name.startswith(start)), "Graph.build(edges, x=x, y=y)")
     raise InputError(f"{asker} takes a Graph, not a {type(value).__name__}; build one with {advice}")
@@ -60,6 +63,8 @@ def divided(graph: Any, validation: Any, seed: int, asker: str) -> tuple[Graph, 
     `validation` is one of the ways to divide the labels of the graph (`split_known`), or graphs of their own.
     """
     graphs = listed(graph, asker)
+    if len(graphs) > 1 and any(len(one.y) != one.num_nodes for one in graphs):
+        raise InputError(f"{asker} predicts labels of nodes, and these are labels of edges")
     whole = union(graphs)
     whole.check_trainable()
     if not isinstance(validation, Graph) and not are_graphs(validation):

@@ -18,6 +18,7 @@ from dpmsnc.baselines.folds import assign_folds
 from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.objective import Objective
 from dpmsnc.errors import InputError
+from dpmsnc.estimators.base import only
 from dpmsnc.graph import Graph
 from dpmsnc.metrics import METRICS
 from dpmsnc.targets import Tags
@@ -47,6 +48,7 @@ def make_source(
 ) -> Source:
     """The source of a fit to a graph; `labels` are those to train on and those to validate on."""
     check_metric(model, graph)
+    check_batches(model, graph)
     if is_fully_labelled(model, graph):
         return full_source(model, graph, optimiser, objective, generator)
     y_train, y_validation = labels
@@ -84,6 +86,14 @@ def check_metric(model: DiffusionEstimator, graph: Graph) -> None:
         raise InputError(f"select_by={name!r} needs several graphs; fit a list of them")
 
 
+def check_batches(model: DiffusionEstimator, graph: Graph) -> None:
+    """Raise `InputError` where graphs cannot be learned from in batches, or labels are none of nodes."""
+    if len(graph.y) != graph.num_nodes:
+        raise InputError(f"{type(model).__name__} predicts labels of nodes, and these are labels of edges")
+    if model.training.batch_size is not None and not is_fully_labelled(model, graph):
+        raise InputError('batch_size is for fully labelled graphs that are learned from with start="random"')
+
+
 def is_fully_labelled(model: DiffusionEstimator, graph: Graph) -> bool:
     """Whether (nearly) all labels of what is trained on are known, so that there is no E-step."""
     if model.corrects_initialiser:
@@ -99,15 +109,18 @@ def full_source(
 ) -> FullyLabelled:
     """Training on fully labelled graphs, in batches of so many; validation graphs score."""
 
-    def labelled(nodes: NDArray[np.bool_]) -> LabelledGraphs:
-        return LabelledGraphs.of([graph.subgraph(nodes)], features=model.features_, device=model._device())
+    def labelled(nodes: NDArray[np.bool_], known: NDArray[np.bool_]) -> LabelledGraphs:
+        """The graphs of these nodes with these labels and no others."""
+        part = graph.with_labels(only(graph, known)).subgraph(nodes)
+        return LabelledGraphs.of([part], features=model.features_, device=model._device())
 
+    train, validation = model.train_, model.validation_
     member = np.zeros(graph.num_nodes, dtype=np.int64) if graph.member is None else graph.member
-    trained = np.unique(member[model.train_])
+    trained = np.unique(member[train])
     batches = np.split(trained, np.arange(0, len(trained), model.training.batch_size or len(trained))[1:])
-    validation = labelled(np.isin(member, member[model.validation_])) if model.validation_.any() else None
-    unions = [labelled(np.isin(member, batch)) for batch in batches]
-    return FullyLabelled(optimiser, objective, unions, model.training, generator, validation, model.sampling)
+    unions = [labelled(np.isin(member, batch), train) for batch in batches]
+    scored = labelled(np.isin(member, member[validation]), validation) if validation.any() else None
+    return FullyLabelled(optimiser, objective, unions, model.training, generator, scored, model.sampling)
 
 
 def exam(model: DiffusionEstimator, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any]) -> Exam:

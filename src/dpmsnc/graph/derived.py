@@ -36,6 +36,11 @@ def subgraph(graph: Graph, nodes: NDArray[np.bool_]) -> Graph:
         >>> path.subgraph(np.array([False, True, True])).ids.tolist()
         ['b', 'c']
     """
+    nodes = np.asarray(nodes)
+    if nodes.dtype != bool or nodes.shape != (graph.num_nodes,):
+        raise InputError(f"a part of the graph is a mask of {graph.num_nodes} booleans, one for every node")
+    if len(graph.y) != graph.num_nodes:
+        raise InputError("a graph with labels on its edges is not cut; build the part anew")
     position, inside = np.cumsum(nodes) - 1, nodes[graph.edge_index].all(axis=0)
     rows = {name: getattr(graph, name) for name in ("x", "y", "ids", "member")}
     kept: dict[str, Any] = {name: None if values is None else values[nodes] for name, values in rows.items()}
@@ -74,9 +79,10 @@ def grown(graph: Graph, nodes: Sequence[Any], edges: Any, x: Any, y: Any) -> Gra
     labels = graph.target.unknown(len(new)) if y is None else graph.target.encode(y)
     if len(labels) != len(new):
         raise InputError(f"{len(labels)} labels for {len(new)} new nodes; pass one each, None where unknown")
-    features = _with_rows(graph, x, len(new))
+    features = _with_rows(graph, x, new)
     larger = replace(graph, num_nodes=len(ids), edge_index=edge_index, x=features, ids=ids)
-    return replace(larger, y=np.concatenate([graph.y, labels]), notes=(*graph.notes, *notes))
+    larger = replace(larger, y=np.concatenate([graph.y, labels]))
+    return replace(larger, notes=(*notes, *edge.connectivity_notes(larger)))
 
 
 def _check_can_grow(graph: Graph) -> None:
@@ -86,20 +92,20 @@ def _check_can_grow(graph: Graph) -> None:
         raise InputError("several graphs do not grow together; grow one of them")
 
 
-def _with_rows(graph: Graph, x: Any, count: int) -> Any:
+def _with_rows(graph: Graph, x: Any, new: NDArray[Any]) -> Any:
     """The features of old and new nodes."""
     if graph.x is None:
         if x is not None:
             raise InputError("the graph has no features, so its new nodes have none; leave x out")
         return None
-    if x is None and not count:
+    if x is None and not len(new):
         return graph.x
     if x is None:
         raise InputError(f"the graph has {graph.num_features} features a node; pass those of the new nodes as x")
     names = getattr(x, "columns", None)
     if names is not None and graph.feature_names and tuple(map(str, names)) != graph.feature_names:
         raise InputError(f"the columns of x must be {clean.short_list(graph.feature_names)}, in this order")
-    rows = clean.clean_features(x, np.arange(count))
+    rows = clean.clean_features(x, new)
     if rows is None or rows.shape[1] != graph.num_features:
         raise InputError(f"new nodes have {graph.num_features} features each, as the others; check x")
     if sp.issparse(graph.x) or sp.issparse(rows):

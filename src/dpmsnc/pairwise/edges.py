@@ -42,6 +42,9 @@ class Edges:
         self.mean_log = float(product.mean()) if len(product) else 0.0
         self.reverse = torch.from_numpy(reverse_of(self.start, self.end, self.num_nodes)).to(self.device)
         count, ones = len(start), np.ones(len(start), dtype=np.float32)
+        member = np.zeros(self.num_nodes, dtype=np.int64) if graph.member is None else graph.member
+        self.most_edges = int(np.bincount(member[start]).max(initial=0))
+        """Of one graph."""
         shape = (self.num_nodes, count)
         arrives = sp.csr_array((ones, (self.end, np.arange(count))), shape=shape)
         leaves = sp.csr_array((ones, (np.arange(count), self.start)), shape=shape[::-1])
@@ -58,8 +61,9 @@ class Edges:
         return self.copies(values) if torch.is_grad_enabled() else values.index_select(0, self.leaves)
 
     def iterations(self, num_classes: int, least: int, most: int, work: float) -> int:
-        """Of belief propagation that so many entries of messages allow. Graphs with many edges have short ways."""
-        return int(np.clip(work / (max(len(self), 1) * num_classes), least, most))
+        """Of belief propagation that so many entries of messages allow. Graphs with many edges have short ways; of
+        several graphs the one with the most edges counts, so that answers do not depend on what else is asked."""
+        return int(np.clip(work / (max(self.most_edges, 1) * num_classes), least, most))
 
     def scales(self, gamma: Tensor, mean_log: float) -> Tensor:
         """(d_i d_j / g)^(-gamma / 2) of every level, log g being `mean_log`."""

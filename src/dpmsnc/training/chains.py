@@ -68,8 +68,10 @@ class ChainSampler:
         y_train: NDArray[np.int64],
         fold: NDArray[np.int64],
         member: NDArray[np.int64] | None = None,
+        hides_graphs: bool = False,
     ) -> None:
-        """`unary` (nodes, folds, classes) is theta from base models without the fold; `member` tells graphs apart."""
+        """`unary` (nodes, folds, classes) is theta from base models without the fold; `member` tells graphs apart, of
+        which several have training labels where `hides_graphs` says so."""
         self.denoiser, self.sampler, self.num_folds = PairwiseDenoiser(propagation, unary), sampler, unary.shape[1]
         self.truth = torch.from_numpy(y_train).to(unary.device).unsqueeze(1).expand(-1, self.num_folds)
         of_node = torch.from_numpy(fold).to(unary.device).unsqueeze(1)
@@ -77,6 +79,7 @@ class ChainSampler:
         self.hidden = of_node == torch.arange(self.num_folds, device=unary.device)
         self.given = self.labelled & ~self.hidden
         self.member = None if member is None else torch.from_numpy(member).to(unary.device)
+        self.hides_graphs = hides_graphs
         self.learned = self.in_labelled_graphs()
         """Rows to learn from (nodes,)."""
         self.messages = self.denoiser.first_messages(self.known(self.truth, self.given))
@@ -100,7 +103,7 @@ class ChainSampler:
 
     def with_own(self, generator: torch.Generator) -> Tensor:
         """Rows (rows, folds) whose labels are given, some of a labelling's own among them."""
-        if self.member is None:
+        if self.member is None or not self.hides_graphs:
             return with_own(self.given, self.hidden, generator)
         share = torch.rand(int(self.member[-1]) + 1, self.num_folds, generator=generator)[self.member.cpu()]
         return (torch.rand(share.shape, generator=generator) < share).to(self.given.device)

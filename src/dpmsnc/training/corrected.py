@@ -168,11 +168,7 @@ class Corrected(PartlyLabelled):
         if self.options.select_by is None:
             return likelihood
         self.may_be_kept = True
-        return self.rate(self.predicted())
-
-    def predicted(self) -> Tensor:
-        """The labels that are answered given the training labels."""
-        return self.single_run(self.exam.denoiser).sample(1, self.sampling.temperature, self.generator).squeeze(1)
+        return self.rate_answer(self.single_run(self.exam.denoiser))
 
     def single_run(self, initial: InitialDenoiser) -> Posterior:
         """What the averaged weights say given the training labels, as a correction of that denoiser."""

@@ -30,6 +30,7 @@ from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.graph.features import Features
 from dpmsnc.metrics import METRICS
 from dpmsnc.nn.operator import GraphTensors
+from dpmsnc.training.answer import answered
 from dpmsnc.training.gradient import Draw
 from dpmsnc.training.optimiser import Optimiser
 from dpmsnc.training.trainer import Outcome
@@ -141,7 +142,7 @@ class FullyLabelled:
         nothing = torch.zeros(len(truth), dtype=torch.bool, device=truth.device)
         known = Known.of(self.target.field(truth), nothing)
         posterior = Posterior(self.optimiser.averaged, self.objective, self.validation.graph, known, self.sampling)
-        predicted = posterior.sample(1, self.sampling.temperature, self.generator).squeeze(1)
+        predicted = answered(posterior, truth, self.validation.known, self.generator)
         extra = [self.validation.member.cpu().numpy()] if self.metric.needs == "member" else []
         mask = self.validation.known.cpu().numpy()
         return self.metric.gain(predicted.cpu().numpy(), truth.cpu().numpy(), mask, *extra)

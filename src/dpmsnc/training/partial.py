@@ -26,9 +26,9 @@ from dpmsnc.config import Sampling, Training, estimates_shares
 from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.objective import Objective
 from dpmsnc.diffusion.posterior import Posterior
-from dpmsnc.metrics import METRICS, best_threshold
+from dpmsnc.metrics import METRICS
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.targets import Tags
+from dpmsnc.training.answer import answered
 from dpmsnc.training.buffer import Buffer
 from dpmsnc.training.gradient import Draw
 from dpmsnc.training.optimiser import Optimiser
@@ -184,12 +184,11 @@ class PartlyLabelled:
         return self.rounds.choose(self.score_with)
 
     def score_with(self, share: float) -> float:
-        temperature = self.sampling.temperature
-        if isinstance(self.target, Tags):  # which are answered above a threshold that is chosen after the fit
-            marginals = self.posterior(self.known, share).marginals(1, temperature, self.generator)
-            truth, mask = self.labels.cpu().numpy(), self.validation.cpu().numpy()
-            return best_threshold(marginals.double().cpu().numpy(), truth, mask)[1]
-        return self.rate(self.sample(self.known, share, 1, temperature).squeeze(1))
+        return self.rate_answer(self.posterior(self.known, share))
+
+    def rate_answer(self, posterior: Posterior) -> float:
+        """The score of what a posterior answers."""
+        return self.rate(answered(posterior, self.labels, self.validation, self.generator))
 
     def rate(self, predicted: Tensor) -> float:
         """The score of predicted labels on validation rows, the higher the better."""

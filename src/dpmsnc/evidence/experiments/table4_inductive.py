@@ -38,11 +38,13 @@ PAPER = Printed(
     },
 )
 EGO = ("cora_ego", "citeseer_ego", "pubmed_ego")
-DATASETS = (*EGO, "twitch", "ppi")
+DATASETS = (*EGO, "twitch")
 BACKBONES = {"gcn": "gcn", "gat": "gat(attention_dropout=True)"}
 STRUCTURED = ("g3nn", "clgnn", "spn")
 TRAINING = Training(weight_decay=0.01, select_by="graph_accuracy")
 """There are few labels to learn from and no unlabelled nodes beside them, so weights decay faster than by default."""
+BY_DATASET = {"twitch": {"training": {"select_by": None}}}
+"""There is one validation graph, whose nodes are never all right."""
 METRICS = {"accuracy": "accuracy", "graph_accuracy": "graph-acc"}
 ROWS = {
     **{name: Row(name) for name in ("gcn", "gat", "sage", "crf")},
@@ -50,7 +52,7 @@ ROWS = {
         f"{name} ({on})": Row(name, {"backbone": backbone}) for name in STRUCTURED for on, backbone in BACKBONES.items()
     },
     **{
-        f"{name} ({on})": Row(name, {"backbone": on, "training": TRAINING})
+        f"{name} ({on})": Row(name, {"backbone": on, "training": TRAINING}, BY_DATASET)
         for name in ("masked-labels", "dpm-snc")
         for on in BACKBONES
     },
@@ -60,7 +62,7 @@ NOTES = (
     "accuracy: share of the nodes of test graphs that are right; graph-acc: share of test graphs without a wrong node.",
     "last: mean accuracy at the last checkpoint; initialiser: that of the pairwise model which the network corrects.",
     "crf: that pairwise model on its own. CPU s: fit and prediction, the initialiser's included.",
-    "twitch: train on four countries, validate on one, test on two. ppi needs a download.",
+    "twitch: train on four countries, validate on one, test on two. ppi, with tags, has no rows of ours yet.",
 )
 
 
