@@ -34,11 +34,11 @@ FILES: dict[str, tuple[str, Pairing, tuple[int, ...]]] = {
     "sr25.g6": ("SR25", "all", (1, 2)),
     "brec_basic.g6": ("BREC basic", "consecutive", (1,)),
     "brec_regular.g6": ("BREC regular", "consecutive", (1,)),
-    "brec_str.g6": ("BREC strongly regular", "consecutive", (1,)),
+    "brec_str.g6": ("BREC strongly regular", "consecutive", (1, 2)),
     "brec_extension.g6": ("BREC extension", "consecutive", (1,)),
     "brec_cfi.g6": ("BREC CFI", "consecutive", (1,)),
-    "brec_4vtx.g6": ("BREC 4-vertex condition", "consecutive", (1,)),
-    "brec_dr.g6": ("BREC distance regular", "consecutive", (1,)),
+    "brec_4vtx.g6": ("BREC 4-vertex condition", "consecutive", (1, 2)),
+    "brec_dr.g6": ("BREC distance regular", "consecutive", (1, 2)),
 }
 """Name of a family by its file, which graphs are pairs, and on how many nodes marks are tried."""
 

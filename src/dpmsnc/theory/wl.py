@@ -35,7 +35,7 @@ Isomorphic graphs are told apart unless Z is closed under permutations of the no
 TOKEN = -1
 """z^0, which stands for no augmentation."""
 LARGEST_UNION = 2**25
-"""Nodes and ends of edges, over all marks, that are refined at once; each takes up to 100 bytes."""
+"""Nodes and ends of edges, over all marks, that are refined at once; each takes about 60 bytes."""
 
 
 def single_marks(num_nodes: int) -> Colours:
