@@ -53,7 +53,7 @@ def parse_graph6(line: bytes | str) -> Graph:
         >>> parse_graph6("Bw").edge_index.tolist()  # a triangle
         [[0, 0, 1], [1, 2, 2]]
     """
-    line = line.encode("ascii", "replace") if isinstance(line, str) else line
+    line = line.encode() if isinstance(line, str) else line
     line = line.removeprefix(HEADER)
     if line[:1] in OTHER_FORMATS:
         raise InputError(f"this is {OTHER_FORMATS[line[:1]]}, not graph6; nauty's copyg -g converts it")
