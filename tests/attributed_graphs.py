@@ -19,9 +19,9 @@ def attributed_graphs(draw: st.DrawFn, num_nodes: int | None = None) -> Graph:
     """Any graph of at most seven nodes, whose attributes have one of two values."""
     n = num_nodes or draw(st.integers(1, MOST_NODES))
     pairs = list(combinations(range(n), 2))
-    present = draw(st.lists(st.booleans(), min_size=len(pairs), max_size=len(pairs)))
+    edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
     x = draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=n, max_size=n))
-    return Graph.build([pair for pair, there in zip(pairs, present) if there], num_nodes=n, x=np.array(x)[:, None])
+    return Graph.build(edges, num_nodes=n, x=np.array(x)[:, None])
 
 
 @st.composite

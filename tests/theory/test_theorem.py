@@ -2,8 +2,8 @@ r"""Lemma 5: a latent-variable model on a network as powerful as 1-WL tells apar
 
     p(chi | G) = 1 / (|Z| + 1) sum_m 1[chi = GIN(G^m)]
 
-with GIN at random weights and a sine between layers. ReLU alone is no substitute at random weights: on regular graphs
-one mark changes so little that hardly a unit of a narrow layer switches, and a linear network sees only sums.
+with GIN at random weights and a sine between layers. With ReLU, one of five random networks of width 24 was linear on
+CSL(8, 2) and CSL(8, 3), since no unit switched between marked and other nodes, and a linear network sees only sums.
 """
 
 from itertools import pairwise
@@ -11,9 +11,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from attributed_graphs import lists_of_graphs, relabelled
 from hypothesis import given, settings
 
+from attributed_graphs import lists_of_graphs, relabelled
 from dpmsnc.nn.backbones.gin import GINConv
 from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.theory.families import csl, cycle, rook_and_shrikhande, six_node_pair, two_triangles

@@ -76,7 +76,7 @@ def agg_wl_colours(graphs: Sequence[Graph], marks: MarkSet = single_marks) -> Co
         >>> hexagon = Graph.build([(i, (i + 1) % 6) for i in range(6)])
         >>> triangles = Graph.build([(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)])
         >>> wl_colours([hexagon, triangles]).tolist(), agg_wl_colours([hexagon, triangles]).tolist()
-        ([0, 0], [0, 1])
+        ([0, 0], [1, 0])
     """
     return _final(Union(graphs, marks))
 
@@ -165,7 +165,7 @@ class Union:
         first = np.repeat(np.cumsum(self.sizes) - self.sizes, self.copies * self.sizes)
         node = first + within % np.repeat(self.sizes, self.copies * self.sizes)
         marks = np.unique(np.concatenate([z.ravel() for z in augmentations]), return_inverse=True)[1]
-        return _ranks(np.stack([attributes[node], marks]))
+        return lexicographic_ranks(np.stack([attributes[node], marks]))
 
     def _neighbours(self, graphs: Sequence[Graph], edges: Colours) -> Lists:
         """Edges of every graph in both directions, once for each mark."""
@@ -205,16 +205,20 @@ class Lists:
             columns = np.sort(colours[members], axis=1).T
             if own is not None:
                 columns = np.concatenate([own[lists][None], columns])
-            ranks = _ranks(columns)
+            ranks = lexicographic_ranks(columns)
             names[lists] = ranks + named
             named += _number(ranks)
         return names
 
 
-def _ranks(columns: Colours) -> Colours:
+def lexicographic_ranks(columns: Colours) -> Colours:
     """The rank of every column of a table among its different columns, in lexicographic order from the top row on.
 
     As many entries as fit are packed into a word of 63 bits, words are replaced by their ranks, and so on.
+
+    Example:
+        >>> lexicographic_ranks(np.array([[1, 0, 1, 0], [0, 2, 0, 1]])).tolist()
+        [2, 1, 2, 0]
     """
     bits = max(1, (_number(columns) - 1).bit_length())
     ranks, done = np.zeros(columns.shape[1], dtype=np.int64), 0
@@ -282,4 +286,4 @@ def _attributes(graphs: Sequence[Graph]) -> Colours:
     # adding 0 turns -0.0 into 0.0; columns are named one by one, so that no float is compared as bytes
     values = np.concatenate(rows).T + 0.0
     columns = [np.unique(column, return_inverse=True)[1] for column in values]
-    return _ranks(np.array(columns, dtype=np.int64).reshape(len(columns), values.shape[1]))
+    return lexicographic_ranks(np.array(columns, dtype=np.int64).reshape(len(columns), values.shape[1]))
