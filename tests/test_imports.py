@@ -76,6 +76,17 @@ def test_only_the_command_line_imports_the_command_line():
     assert importers("dpmsnc.cli", "dpmsnc.cli") == set()
 
 
+def test_the_theory_stands_on_graphs_alone():
+    found = {
+        (name, other)
+        for name, imported in GRAPH.items()
+        for other in imported.at_load | imported.later
+        if within(name, "dpmsnc.theory") and not within(other, "dpmsnc.theory", "dpmsnc.graph", "dpmsnc.errors")
+    }
+    assert found == set() and within("dpmsnc.theory.wl", *GRAPH)
+    assert importers("dpmsnc.theory", "dpmsnc.theory", "dpmsnc.cli", "dpmsnc.evidence") == set()
+
+
 def cycle(graph):
     """A cycle of a graph as a list; none where it has an order."""
     try:

@@ -1,4 +1,4 @@
-"""The command line: the verbs of `NodeClassifier` on files, the demo, and the tables of the paper.
+"""The command line: the verbs of `NodeClassifier` on files, the demo, the tables of the paper, and its theorem.
 
 Each command is a dataclass whose fields are its flags and whose `run` does the work. Nothing heavy is imported before a
 command runs, so that `--help` answers at once.
@@ -17,6 +17,7 @@ import tyro
 
 from dpmsnc import __version__
 from dpmsnc.cli.answer import Predict, Sample
+from dpmsnc.cli.expressiveness import Expressiveness
 from dpmsnc.cli.fit import Fit, fit_defaults
 from dpmsnc.cli.reproduce import Reproduce
 from dpmsnc.cli.table import Report, Table
@@ -126,6 +127,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "table": Table,
     "report": Report,
     "tune": Tune,
+    "expressiveness": Expressiveness,
 }
 
 

@@ -252,9 +252,7 @@ class Estimator(Parameters, ABC):
             raise InputError(f"condition_on={condition_on!r} is not one of {', '.join(get_args(Which))}")
         if graph is not None and not isinstance(graph, Graph):
             if condition_on == "train" and known is not None:
-                raise InputError(
-                    "labels of several graphs do not join training labels; leave condition_on out"
-                )
+                raise InputError("labels of several graphs do not join training labels; leave condition_on out")
             graphs = revealed([self._adapted(one) for one in listed(graph, type(self).__name__)], known)
             asked, known = union(graphs, self.target_), None
         else:
