@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -9,9 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dpmsnc.graph import Graph
+from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.pairwise.edges import edges_of
-from pairwise_models import labellings_and_energies, random_tree
+from pairwise_models import labellings_and_energies, marginals_of, random_tree
 
 H = torch.tensor([[1.5, 0.0, -1.0], [0.0, -1.5, 1.5], [-1.0, 1.5, -0.5]])
 """Which neighbours go together."""
@@ -38,3 +39,13 @@ def exact(tree: Graph, labels: dict[int, int]) -> tuple[NDArray[np.int64], NDArr
 @cache
 def trees(count: int, first: int) -> list[Graph]:
     return [tree_of(4 + seed % 5, seed) for seed in range(first, first + count)]
+
+
+def partly_known_trees() -> Iterator[tuple[Graph, Graph, NDArray[np.bool_], NDArray[np.float64]]]:
+    """Fresh trees of up to ten nodes: with all labels, with every third one, which nodes those are, and the exact
+    marginals given them."""
+    for seed in range(2000, 2030):
+        tree = tree_of(4 + seed % 7, seed)
+        shown = np.arange(tree.num_nodes) % 3 == 0
+        expected = marginals_of(*exact(tree, {int(i): int(tree.y[i]) for i in np.flatnonzero(shown)}), 3)
+        yield tree, tree.with_labels(np.where(shown, tree.y, UNKNOWN)), shown, expected

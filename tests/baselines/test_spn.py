@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import dpmsnc.baselines.spn as spn
 from clusters import OWN, clusters, seeded_answers
-from coupled_trees import exact, tree_of, trees
+from coupled_trees import partly_known_trees, tree_of, trees
 from dpmsnc.baselines import METHODS, SPN
 from dpmsnc.baselines.spn import Moments, Score, Validation, best_of, edge_potentials
 from dpmsnc.errors import InputError
@@ -317,11 +317,7 @@ def test_marginals_of_fresh_trees_are_near_the_exact_ones():
     model = SPN(scaling="raw", dropout=0.0, input_dropout=0.0, weight_decay=0.005)
     model.fit(batch.graph, batch.member >= 200)
     errors, blind = [], []
-    for seed in range(2000, 2030):
-        tree = tree_of(4 + seed % 7, seed)
-        shown = np.arange(tree.num_nodes) % 3 == 0
-        asked = tree.with_labels(np.where(shown, tree.y, UNKNOWN))
-        expected = marginals_of(*exact(tree, {int(i): int(tree.y[i]) for i in np.flatnonzero(shown)}), 3)
+    for tree, asked, shown, expected in partly_known_trees():
         errors.append(np.abs(model.predict_proba(asked) - expected)[~shown])
         without = own_field(model, tree)[0].softmax(dim=-1).numpy()
         blind.append(np.abs(without - expected)[~shown])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coupled_trees import exact, tree_of, trees
+from coupled_trees import exact, partly_known_trees, trees
 from dpmsnc import NodeClassifier, Sampling, Schedule, Training
 from dpmsnc.baselines import METHODS
 from dpmsnc.errors import InputError
@@ -265,11 +265,7 @@ def test_marginals_of_fresh_trees_are_near_the_exact_ones():
     """Labels are strongly coupled: what nodes say by themselves is far from the posterior given some of the labels."""
     model = NodeClassifier(scaling="raw").fit(trees(200, 0), validation=trees(60, 1000))
     errors, blind = [], []
-    for seed in range(2000, 2030):
-        tree = tree_of(4 + seed % 7, seed)
-        shown = np.arange(tree.num_nodes) % 3 == 0
-        asked = tree.with_labels(np.where(shown, tree.y, UNKNOWN))
-        expected = marginals_of(*exact(tree, {int(i): int(tree.y[i]) for i in np.flatnonzero(shown)}), 3)
+    for tree, asked, shown, expected in partly_known_trees():
         samples = tree.encode(model.sample(2000, asked).ravel()).reshape(2000, -1)
         frequency = np.stack([(samples == c).mean(axis=0) for c in range(3)], axis=1)
         errors.append(np.abs(frequency - expected)[~shown])
