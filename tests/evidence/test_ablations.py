@@ -141,7 +141,7 @@ def test_pairs_reward_what_neighbours_have_to_do_with_each_other():
 
 
 def test_shared_fit_serves_three_experiments(tiny, tmp_path, capsys):
-    reproduce("pairs", [0], tmp_path, methods=["dpm-snc"])
+    reproduce("pairs", [0], tmp_path, methods=["dpm-snc (random start)"])
     stored = Store(tmp_path).all(shared_fit.STORED_AS)
     assert len(stored) == 4 and all(d["experiment"] == "one-fit" for d in stored)
     for name in ("accuracy-over-steps", "number-of-samples"):
