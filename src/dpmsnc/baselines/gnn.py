@@ -173,3 +173,4 @@ METHODS["gcnii"] = Method(
     ),
 )
 METHODS["sage"] = Method(partial(seeded, partial(GNN, "sage")), search=SearchSpace(search_space.GNN))
+METHODS["gin"] = Method(partial(seeded, partial(GNN, "gin")))

@@ -11,6 +11,7 @@ from dpmsnc.evidence.experiments.ablations.shared_fit import ACCURACY_OVER_STEPS
 from dpmsnc.evidence.experiments.ablations.steps import FEW_STEPS
 from dpmsnc.evidence.experiments.ablations.temperature import TEMPERATURE
 from dpmsnc.evidence.experiments.cora import CORA
+from dpmsnc.evidence.experiments.expressiveness import EXPRESSIVENESS
 from dpmsnc.evidence.experiments.figure1 import FIRST_FIGURE
 from dpmsnc.evidence.experiments.robustness import ROBUSTNESS
 from dpmsnc.evidence.experiments.scenarios import SCENARIO_PICTURES
@@ -40,6 +41,7 @@ for experiment in (
     REVEAL,
     GROWTH,
     TAGS,
+    EXPRESSIVENESS,
     ROBUSTNESS,
 ):
     EXPERIMENTS.register(experiment.name)(experiment)

@@ -63,9 +63,9 @@ class Experiment:
     """Given the documents of its runs, each with the label of its row under "row"."""
     figure: Callable[[list[Document]], Figure] | None = None
     """A picture of the same documents."""
-    measure: Callable[[Any, Task, int], dict[str, Any]] | None = None
+    measure: Callable[[Any, Any, int], dict[str, Any]] | None = None
     """More metrics of a fitted model, by name: called with the model, the task and the seed."""
-    load: Callable[..., Task] = load
+    load: Callable[..., Task | InductiveTask] = load
     stored_as: str = ""
     """The name its runs are stored under, by default its own: experiments that show the same runs share it, and then
     also `measure` and `load`."""

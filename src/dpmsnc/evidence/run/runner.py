@@ -85,7 +85,9 @@ def reproduce(
         failed = run_missing(missing, where, store, finished)
     except KeyboardInterrupt:
         again = "without --force the same command" if force else "the same command"
-        print(f"\ninterrupted: {len(finished)} of {len(runs)} runs are stored; {again} goes on from here")
+        # one that was stored when the interrupt came may not be in `finished` yet
+        done = len(finished) if force else sum(store.get(run.key) is not None for run in runs)
+        print(f"\ninterrupted: {done} of {len(runs)} runs are stored; {again} goes on from here")
         raise
     show(experiment, [finished[run] | {"row": run.row} for run in runs if run in finished], results, fix or {})
     for run, failure in failed.items():
