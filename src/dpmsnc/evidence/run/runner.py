@@ -74,9 +74,8 @@ def reproduce(
     left_out |= failures({run.dataset: run for run in missing}.values(), "dataset", Run.load)
     missing = [run for run in missing if run.dataset not in left_out]
     announce(name, finished, missing, results, left_out)
-    for label, row in searched.rows.items():
-        if there := [name for name in row.by_dataset if (label, name) in {(run.row, run.dataset) for run in runs}]:
-            print(f"  settings from {configs}: {label} on {', '.join(there)}")
+    if configs is not None:
+        announce_settings(searched, runs, configs)
     if count := count_older(runs, store):
         print(f"  kept, but not shown here: {count} runs from before the method, its options or the split changed")
     if not finished and not missing:
@@ -93,6 +92,14 @@ def reproduce(
     for run, failure in failed.items():
         print(f"failed: {run}: {failure.reason}")
     return failed
+
+
+def announce_settings(experiment: Experiment, runs: Sequence[Run], configs: Path) -> None:
+    """Say which rows have settings from a folder of configurations, and on which data sets."""
+    asked = {(run.row, run.dataset) for run in runs}
+    for label, row in experiment.rows.items():
+        if there := [name for name in row.by_dataset if (label, name) in asked]:
+            print(f"  settings from {configs}: {label} on {', '.join(there)}")
 
 
 def workers(jobs: int | None = None, ray: str | None = None) -> ThisProcess:
