@@ -8,7 +8,8 @@ from dpmsnc.baselines.base import one_hot
 from dpmsnc.baselines.g3nn import BlockModel, Generative, LatentSpace, Seen
 from dpmsnc.data import grid_scattered
 from dpmsnc.errors import InputError
-from dpmsnc.graph import Graph
+from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.metrics import accuracy
 from dpmsnc.nn.operator import GraphTensors
 
@@ -113,3 +114,15 @@ def test_seeds_fix_the_answer_and_test_labels_are_not_seen():
 def test_impossible_options_are_explained(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
         fitted(clusters(), **wrong)
+
+
+def test_graphs_without_labels_are_not_learned_from():
+    task = clusters()
+    alone = G3NN(**QUICK).fit([task.graph], validation=None)
+    strange = Graph.build([(0, 1)], x=100 * np.ones((2, task.graph.num_features)))
+    beside = G3NN(**QUICK)
+    union = GraphBatch.of([task.graph, strange]).graph
+    beside._learn(union, union.y, np.full_like(union.y, UNKNOWN))
+    np.testing.assert_allclose(
+        beside._marginals(union, union.y)[:-2], alone.predict_proba(clamp_known=False), atol=1e-5
+    )

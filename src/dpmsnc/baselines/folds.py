@@ -46,6 +46,13 @@ def in_several_graphs(y: NDArray[np.int64], member: NDArray[np.int64] | None) ->
     return member is not None and len(np.unique(member[y != UNKNOWN])) > 1
 
 
+def in_labelled_graphs(y: NDArray[np.int64], member: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+    """The nodes of those graphs that have a label; of one graph alone, all of its nodes."""
+    if member is None:
+        return np.ones(len(y), dtype=bool)
+    return np.isin(member, member[y != UNKNOWN])
+
+
 def answers(
     build: Callable[[], Baseline], graph: Graph, y_train: NDArray[np.int64], fold: NDArray[np.int64]
 ) -> Iterator[NDArray[np.float64]]:

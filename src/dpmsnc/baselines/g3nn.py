@@ -35,6 +35,7 @@ from torch.nn import functional as F
 
 from dpmsnc.baselines.base import Baseline, Ranges, one_hot
 from dpmsnc.baselines.descent import descend, release
+from dpmsnc.baselines.folds import in_labelled_graphs
 from dpmsnc.baselines.gnn import probabilities
 from dpmsnc.config import BackboneSpec, HeadName, ScalingName
 from dpmsnc.estimators import search_space
@@ -92,8 +93,14 @@ class G3NN(Baseline):
         return self._network().posterior
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
-        tensors, parts, y = self._tensors(graph), self._network(), torch.from_numpy(y_train)
-        seen, generator = Seen(tensors, one_hot(y_train, graph.num_classes)), self._generator()
+        tensors, parts, generator = self._tensors(graph), self._network(), self._generator()
+        # nodes of graphs without labels would outnumber the others, and pull q towards what it says of them already
+        learned = in_labelled_graphs(y_train, graph.member)
+        y, part = (
+            torch.from_numpy(y_train[learned]),
+            tensors if learned.all() else self._tensors(graph.subgraph(learned)),
+        )
+        seen = Seen(part, one_hot(y.numpy(), graph.num_classes))
         descend(
             parts,
             lambda: self._loss(y, *parts(seen, self.input_dropout, generator)),

@@ -84,8 +84,10 @@ def own_labels(model: Estimator, task: Task | InductiveTask) -> NDArray[Any]:
     return task.graph.encode(model.predict(condition_on="train", clamp_known=False))
 
 
-def own_probabilities(model: Estimator) -> NDArray[np.float64]:
-    """The model's own probabilities of the classes of every node given the training labels."""
+def own_probabilities(model: Estimator, task: Task | InductiveTask | None = None) -> NDArray[np.float64]:
+    """The model's own probabilities of the classes of every node given the training labels, or of test graphs."""
+    if isinstance(task, InductiveTask):
+        return np.concatenate(model.predict_proba(task.test))
     return model.predict_proba(condition_on="train", clamp_known=False)
 
 
