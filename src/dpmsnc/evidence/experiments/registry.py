@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpmsnc.errors import InputError
+from dpmsnc.evidence.experiments.ablations.as_printed import ACCURACY_OVER_STEPS_PAPER, STEPS_VS_LAYERS_PAPER
 from dpmsnc.evidence.experiments.ablations.depth import STEPS_VS_LAYERS, TIME_VS_ACCURACY
 from dpmsnc.evidence.experiments.ablations.growth import GROWTH
 from dpmsnc.evidence.experiments.ablations.ingredients import INGREDIENTS
@@ -36,6 +37,8 @@ for experiment in (
     STEPS_VS_LAYERS,
     ACCURACY_OVER_STEPS,
     TIME_VS_ACCURACY,
+    STEPS_VS_LAYERS_PAPER,
+    ACCURACY_OVER_STEPS_PAPER,
     TEMPERATURE,
     NUMBER_OF_SAMPLES,
     PAIRS,
