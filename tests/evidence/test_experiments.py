@@ -277,6 +277,28 @@ def test_the_figure_is_written_whole_and_named(fits, tmp_path, monkeypatch, caps
     assert path.read_bytes().startswith(b"\x89PNG") and [p.name for p in path.parent.iterdir()] == ["trial.png"]
 
 
+def test_a_figure_shows_all_stored_runs_whatever_was_asked_for(fits, tmp_path, monkeypatch, capsys):
+    shown = []
+    experiment = replace(registry.EXPERIMENTS["trial"], figure=lambda documents: shown.append(documents) or Figure())
+    monkeypatch.setitem(registry.EXPERIMENTS, "trial", experiment)
+    first, *others = experiment.rows
+    reproduce("trial", [0], tmp_path, methods=others)
+    assert "runs are not there yet" in capsys.readouterr().out.splitlines()[-1]
+    reproduce("trial", [0], tmp_path, methods=[first])
+    assert {d["row"] for d in shown[-1]} == set(experiment.rows)
+    assert len(shown[-1]) == len(Store(tmp_path).all("trial")) > len(shown[0])
+    monkeypatch.setitem(methods.METHODS, experiment.rows[first].method, renewed(experiment.rows[first].method))
+    reproduce("trial", [1], tmp_path, methods=[first])
+    current = [d["seed"] for d in shown[-1] if d["method"] == experiment.rows[first].method]
+    assert current and set(current) == {1}  # older runs are in no figure
+
+
+def renewed(name):
+    """A method in its next version."""
+    method = methods.METHODS[name]
+    return replace(method, version=method.version + 1)
+
+
 def test_a_file_where_results_should_go_is_found_before_anything_runs(fits, tmp_path):
     (tmp_path / "results").write_text("")
     with pytest.raises(InputError, match="results"):
