@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpmsnc.errors import InputError
 from dpmsnc.evidence.experiments.ablations.as_printed import ACCURACY_OVER_STEPS_PAPER, STEPS_VS_LAYERS_PAPER
+from dpmsnc.evidence.experiments.ablations.bound import BOUND
 from dpmsnc.evidence.experiments.ablations.depth import STEPS_VS_LAYERS, TIME_VS_ACCURACY
 from dpmsnc.evidence.experiments.ablations.growth import GROWTH
 from dpmsnc.evidence.experiments.ablations.ingredients import INGREDIENTS
@@ -43,6 +44,7 @@ for experiment in (
     NUMBER_OF_SAMPLES,
     PAIRS,
     INGREDIENTS,
+    BOUND,
     REVEAL,
     GROWTH,
     TAGS,
