@@ -35,10 +35,10 @@ DATASETS = {"grid_scattered": "Scattered grid", "cora": "Cora"}
 ROW = "dpm-snc-paper"
 STEPS, REFRESHES, DRAWS, SAMPLES = 2000, 5, 4, 16
 NOTES = (
-    f"The paper's settings, but {STEPS} training steps. bound: equation 1 in nats a node, {DRAWS} labellings of the buffer",
-    "at every evaluation; rose: share of the evaluations at which it was higher than at the one before. gap: squared",
-    f"distance between the labels of neighbours in the buffer and in {SAMPLES} samples of the model, both at the buffer's",
-    "temperature; 0 at the fixed point. Means over seeds, at the first evaluation and at the last.",
+    f"The paper's settings, but {STEPS} training steps. bound: equation 1 in nats a node, of {DRAWS} labellings of the",
+    "buffer at every evaluation; rose: share of the evaluations at which it was higher than at the one before. gap:",
+    f"squared distance between the labels of neighbours in the buffer and in {SAMPLES} samples of the model, both at",
+    "the buffer's temperature; 0 at the fixed point. Means over seeds, at the first evaluation and at the last.",
 )
 
 
