@@ -51,6 +51,7 @@ _TRAINING = Training(
     patience=10**6,
     class_shares="as-validation",
 )
+_LONG = replace(_TRAINING, learning_rate=3e-4, weight_decay=0.0, clip=1.0, evaluate_every=1000)
 _MODEL: dict[str, Any] = {
     "backbone": "gcn(improved=True)",
     "hidden_channels": 64,
@@ -102,16 +103,7 @@ _PAPER: dict[str, dict[str, Any]] = {
         "num_layers": 4,
         "dropout": 0.0,
         "scaling": "raw",
-        "training": replace(
-            _TRAINING,
-            steps=10**6,
-            learning_rate=3e-4,
-            weight_decay=0.0,
-            time_draws=1,
-            clip=1.0,
-            batch_size=2,
-            evaluate_every=1000,
-        ),
+        "training": replace(_LONG, steps=10**6, time_draws=1, batch_size=2),
     },
 }
 _REASONING: dict[str, Any] = {
@@ -125,15 +117,7 @@ _REASONING: dict[str, Any] = {
     "sampling": replace(_SAMPLING, temperature=1.0),
     "num_averaged": 1,
     "clip": False,
-    "training": replace(
-        _TRAINING,
-        steps=10**7,
-        learning_rate=3e-4,
-        weight_decay=0.0,
-        time_draws=8,
-        clip=1.0,
-        evaluate_every=1000,
-    ),
+    "training": replace(_LONG, steps=10**7, time_draws=8),
 }
 """Of an estimator of numbers on edges; its network is no backbone of nodes."""
 

@@ -35,17 +35,19 @@ def test_labellings_that_never_meet_are_two_apart_and_the_same_none():
 
 
 def test_watching_notes_every_evaluation_and_changes_nothing_else():
-    grid = bound.ROWS[bound.ROW].build(0, "grid_scattered")
+    grid = bound.ROWS[bound.PRINTED].build(0, "grid_scattered")
     assert (grid.schedule.num_steps, grid.hidden_channels, grid.training.steps) == (100, 16, bound.STEPS)
     training = replace(grid.training, steps=50, refresh_every=10, initialiser_refreshes=2, evaluate_every=20)
     row = Row("dpm-snc-paper", {"setting": "synthetic", "training": training})
-    experiment = replace(bound.BOUND, rows={bound.ROW: row}, load=lambda _, seed: grid_scattered(columns=20, seed=seed))
-    watched = Run(experiment, "grid_scattered", bound.ROW, 0).execute()
-    alone = Run(replace(experiment, watch=None), "grid_scattered", bound.ROW, 0).execute()
+    experiment = replace(
+        bound.BOUND, rows={bound.PRINTED: row}, load=lambda _, seed: grid_scattered(columns=20, seed=seed)
+    )
+    watched = Run(experiment, "grid_scattered", bound.PRINTED, 0).execute()
+    alone = Run(replace(experiment, watch=None), "grid_scattered", bound.PRINTED, 0).execute()
     noted = watched["metrics"].pop("training")
     assert [point["step"] for point in noted] == watched["validation_curve"]["steps"] == [20, 40, 50]
     assert alone["metrics"] == watched["metrics"] and alone["validation_curve"] == watched["validation_curve"]
-    document = watched | {"row": bound.ROW, "metrics": {"training": noted}}
-    assert bound.table([document]).rows[0][1] == f"{noted[0]['bound']:.3f}"
+    document = watched | {"row": bound.PRINTED, "metrics": {"training": noted}}
+    assert bound.table([document]).rows[0][2] == f"{noted[0]['bound']:.3f}"
     assert [ax.get_title().partition(":")[0] for ax in bound.figure([document]).axes] == ["Scattered grid"] * 2
     assert figures.svg(bound.figure([document])).startswith(b"<?xml")
