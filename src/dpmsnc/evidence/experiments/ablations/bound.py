@@ -39,8 +39,8 @@ NOTES = (
     f"The paper's settings, but {STEPS} training steps; averaged weights: the same with these, and a rate that decays.",
     f"bound: equation 1 in nats a node, of {DRAWS} labellings of the buffer at every evaluation; rose: share of the",
     "evaluations at which it was higher than at the one before. gap: squared distance between the labels of neighbours",
-    f"in the buffer and in {SAMPLES} samples of the model, both at the buffer's temperature; 0 at the fixed point. Means",
-    "over seeds, at the first evaluation and at the last.",
+    f"in the buffer and in {SAMPLES} samples of the model, both at the buffer's temperature; 0 at the fixed point.",
+    "Means over seeds, at the first evaluation and at the last.",
 )
 
 
