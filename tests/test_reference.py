@@ -223,6 +223,7 @@ def last(clf: NodeClassifier) -> dict[str, Any]:
 def paper_settings() -> dict[str, Any]:
     settings = preset("paper", "synthetic")
     fewer = {"steps": 60, "refresh_every": 20, "evaluate_every": 20, "initialiser_refreshes": 1}
+    fewer |= {"stratified": True, "refuse_collapsed": True}  # as they were when this was recorded
     return settings | {"training": replace(settings["training"], **fewer)}
 
 

@@ -96,7 +96,7 @@ class Training:
 
     A network that begins as its initialiser has joint labellings of that in its buffer, all trusted alike. So with
     start="initialiser" these are not read: samples_per_refresh, refresh_every, initialiser_refreshes, temperature,
-    unlabelled_weight, fill, show_unlabelled, average_over.
+    refuse_collapsed, unlabelled_weight, fill, show_unlabelled, average_over.
     """
 
     steps: int = 1000
@@ -109,6 +109,8 @@ class Training:
     fit into memory; needs `pip install "dpmsnc[scale]"`."""
     time_power: float = 0.5
     """t = T u^power with u uniform: below 1, high noise is visited more often; 1 is the paper's."""
+    stratified: bool = True
+    """The times of a step, one from each of so many equal parts of 1 .. T; else each on its own (paper)."""
     decay: bool = True
     """Let the learning rate fall along half a cosine to a twentieth at the last step."""
     clip: float = 1.0
@@ -122,6 +124,8 @@ class Training:
     """So many refreshes draw from the mean-field initialiser before the model itself fills the buffer."""
     temperature: float = 0.1
     """tau of the labels that enter the buffer."""
+    refuse_collapsed: bool = True
+    """Keep samples out of the buffer whose class shares are far from the initialiser's; the paper takes every one."""
     unlabelled_weight: float | Literal["confidence"] = "confidence"
     """Weight of the loss on unlabelled nodes, whose labels come from the buffer; "confidence" weighs each node by how
     much it is told beyond the average of all, times the model's skill on training labels hidden from it."""

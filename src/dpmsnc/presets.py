@@ -1,6 +1,8 @@
-"""Named settings. `"paper"` is what the paper and, where it is silent, the authors' configuration files say.
+"""Named settings. `"paper"` is what the paper prints and, where it is silent, what the authors' configurations say.
 
-They resolve per setting (paper, appendix E): what is not listed here keeps its default.
+They resolve per setting (paper, appendices C and E); what is not listed here keeps its default. Where the paper prints
+a range that it searched and no file says what was found, the value is one of that range; `PAPER` in
+`dpmsnc.evidence.search.space` has the ranges. `docs/method.md` lists what still differs from the paper.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ _TRAINING = Training(
     weight_decay=0.01,
     time_draws=16,
     time_power=1.0,
+    stratified=False,
     hide_features=0.0,
     show_unlabelled=False,
     clip=float("inf"),
@@ -40,6 +43,7 @@ _TRAINING = Training(
     refresh_every=100,
     initialiser_refreshes=20,
     temperature=0.1,
+    refuse_collapsed=False,
     unlabelled_weight=1.0,
     fill="hard",
     average_over="groups",
@@ -47,6 +51,7 @@ _TRAINING = Training(
     patience=10**6,
     class_shares="as-validation",
 )
+_LONG = replace(_TRAINING, learning_rate=3e-4, weight_decay=0.0, clip=1.0, evaluate_every=1000)
 _MODEL: dict[str, Any] = {
     "backbone": "gcn(improved=True)",
     "hidden_channels": 64,
@@ -83,18 +88,44 @@ _PAPER: dict[str, dict[str, Any]] = {
         ),
     },
     "heterophilic": {
+        "backbone": "gat-sep",
         "hidden_channels": 256,
         "scaling": "raw",
         "training": replace(_TRAINING, learning_rate=3e-4, weight_decay=1e-5, initialiser_refreshes=100),
     },
-    "inductive": {},
-    "reasoning": {"dropout": 0.0, "training": replace(_TRAINING, learning_rate=3e-4, weight_decay=0.0)},
+    "inductive": {
+        "scaling": "raw",
+        "training": replace(_TRAINING, steps=10000, select_by="graph_accuracy"),
+    },
+    "inductive-huge": {
+        "backbone": "gcn(improved=True, residual=True)",
+        "hidden_channels": 1024,
+        "num_layers": 4,
+        "dropout": 0.0,
+        "scaling": "raw",
+        "training": replace(_LONG, steps=10**6, time_draws=1, batch_size=2),
+    },
 }
+_REASONING: dict[str, Any] = {
+    "network": "gine",
+    "hidden_channels": 128,
+    "num_layers": 3,
+    "conditioning": "guided",
+    "parameterisation": "epsilon",
+    "schedule": Schedule(num_steps=80, offset=0.01),
+    # one answer, drawn with all its noise
+    "sampling": replace(_SAMPLING, temperature=1.0),
+    "num_averaged": 1,
+    "clip": False,
+    "training": replace(_LONG, steps=10**7, time_draws=8),
+}
+"""Of an estimator of numbers on edges; its network is no backbone of nodes."""
 
 
 def preset(name: str, setting: str) -> dict[str, Any]:
-    """Arguments of `NodeClassifier` for a named preset in a setting."""
-    if name != "paper" or setting not in _PAPER:
-        known = ", ".join(_PAPER)
+    """Arguments of `NodeClassifier` for a named preset in a setting; for "reasoning" those of an edge regressor."""
+    settings = [*_PAPER, "reasoning"]
+    if name != "paper" or setting not in settings:
+        known = ", ".join(settings)
         raise InputError(f"no preset {name!r} for {setting!r}; there is 'paper' for the settings {known}")
-    return _MODEL | _PAPER[setting]
+    return _REASONING if setting == "reasoning" else _MODEL | _PAPER[setting]

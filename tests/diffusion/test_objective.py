@@ -66,6 +66,15 @@ def test_times_cover_every_step_and_each_draw_has_its_part():
         assert t[:, part].min() == 20 * part + 1 and t[:, part].max() == 20 * part + 20
 
 
+def test_times_drawn_each_on_its_own_are_uniform_in_every_place():
+    objective, generator = Objective(SCHEDULE), torch.Generator().manual_seed(0)
+    t = torch.stack([objective.draw_times(4, generator, stratified=False) for _ in range(3000)]).float()
+    for part in range(4):
+        assert t[:, part].min() == 1 and t[:, part].max() == 80
+        assert t[:, part].mean().item() == pytest.approx(40.5, abs=1.5)
+    assert torch.corrcoef(t.T).fill_diagonal_(0).abs().max() < 0.07
+
+
 def test_the_blank_process_shows_nothing_at_all():
     y_t, _, _ = noisy(10, process="blank")
     assert y_t.abs().max() == 0

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,9 @@ from dpmsnc.baselines import GNN, PTA, LabelPropagation, MaskedLabels
 from dpmsnc.baselines.scaled_pta import ScaledPTA
 from dpmsnc.data.grids import cyclic_grid, grid_localized, grid_scattered
 from dpmsnc.diffusion.posterior import Posterior
-from dpmsnc.presets import FROM_RANDOM
+from dpmsnc.nn.backbones import BACKBONES
+from dpmsnc.presets import FROM_RANDOM, preset
+from dpmsnc.targets import Tags
 
 QUICK = Training(steps=30, refresh_every=10, initialiser_refreshes=2, evaluate_every=10)
 TASK = grid_scattered(columns=20, seed=0)
@@ -142,6 +146,7 @@ def test_lower_bound_has_all_its_terms_and_repeats(fitted):
         ("homophilic", 80, 20, 100),
         ("heterophilic", 80, 100, 100),
         ("inductive", 80, 20, 100),
+        ("inductive-huge", 80, 20, 100),
     ],
 )
 def test_paper_preset_resolves_per_setting(setting, steps, refreshes, every):
@@ -150,10 +155,40 @@ def test_paper_preset_resolves_per_setting(setting, steps, refreshes, every):
     assert (clf.training.initialiser_refreshes, clf.training.refresh_every) == (refreshes, every)
     assert (clf.training.buffer_size, clf.training.samples_per_refresh) == (50, 5)
     assert (clf.conditioning, clf.parameterisation, clf.sampling.method) == ("guided", "epsilon", "ancestral")
-    assert clf.dropout == (0.0 if setting == "synthetic" else 0.5)
+    assert clf.dropout == (0.0 if setting in ("synthetic", "inductive-huge") else 0.5)
+    assert not clf.training.refuse_collapsed and not clf.training.stratified
     assert NodeClassifier.from_preset("paper", setting, seed=7).seed == 7
     with pytest.raises(InputError, match="paper"):
         NodeClassifier.from_preset("article", setting)
+
+
+def test_a_backbone_that_a_preset_names_and_nobody_has_is_missed_by_name(monkeypatch):
+    monkeypatch.delitem(BACKBONES, "gat-sep", raising=False)
+    clf = NodeClassifier.from_preset("paper", "heterophilic")
+    with pytest.raises(InputError, match="unknown backbone 'gat-sep'; there are gcn"):
+        clf.fit(TASK.graph, validation=TASK.validation)
+
+
+def test_the_preset_of_reasoning_is_for_labels_on_edges():
+    settings = preset("paper", "reasoning")
+    assert (settings["network"], settings["num_layers"], settings["hidden_channels"]) == ("gine", 3, 128)
+    assert settings["sampling"].temperature == 1 and settings["schedule"].num_steps == 80
+    with pytest.raises(InputError, match="labels on edges"):
+        NodeClassifier.from_preset("paper", "reasoning")
+
+
+def test_the_preset_of_huge_graphs_fits_tags_of_several_graphs():
+    def graph(seed):
+        rng = np.random.default_rng(seed)
+        edges, x = np.stack([np.arange(11), np.arange(1, 12)]), rng.normal(size=(12, 4)).astype(np.float32)
+        target = Tags(("a", "b", "c"))
+        return Graph(12, edges, x=x, y=rng.integers(0, 2, (12, 3)), target=target, ids=np.arange(12))
+
+    training = replace(preset("paper", "inductive-huge")["training"], steps=4, evaluate_every=2)
+    clf = NodeClassifier.from_preset("paper", "inductive-huge", hidden_channels=8, training=training)
+    clf.fit([graph(0), graph(1), graph(2)], validation=[graph(3)])
+    (answer,) = clf.predict([graph(4).hide(np.ones(12, dtype=bool))])
+    assert len(answer) == 12 and 0 <= clf.best_score_ <= 1
 
 
 @pytest.mark.parametrize("backbone", ["gcn", "gat", "gcnii", "sage", "gin"])

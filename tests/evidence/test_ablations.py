@@ -9,8 +9,9 @@ from dpmsnc import Sampling, Training
 from dpmsnc.baselines import METHODS
 from dpmsnc.data import grid_scattered
 from dpmsnc.estimators.node_classifier import NodeClassifier
-from dpmsnc.evidence.experiments import figure1, registry, scenarios
+from dpmsnc.evidence.experiments import figure1, homophilic_paper, registry, scenarios
 from dpmsnc.evidence.experiments.ablations import (
+    as_printed,
     depth,
     ingredients,
     over_steps,
@@ -29,7 +30,7 @@ from dpmsnc.plots import figures
 TRAINING = Training(steps=4, evaluate_every=2, refresh_every=2, initialiser_refreshes=1)
 NAMES = (
     "first-figure", "scenarios", "steps-vs-layers", "accuracy-over-steps", "time-vs-accuracy", "temperature",
-    "number-of-samples", "pairs",
+    "number-of-samples", "pairs", "steps-vs-layers-paper",
 )  # fmt: skip
 
 
@@ -184,6 +185,21 @@ def test_steps_and_layers(tiny):
     accuracy = {(d["dataset"], d["row"]): d["metrics"]["selected"]["accuracy"] for d in found}
     assert table.rows[4][3] == f"{100 * accuracy['citeseer', '20-steps-4-layers']:.1f}"
     assert is_drawn(depth.grid_figure(found)) and is_drawn(depth.grid_figure(found[:1]))
+
+
+def test_ablations_of_the_paper_are_of_models_as_printed(tiny):
+    for row in registry.EXPERIMENTS["steps-vs-layers-paper"].rows.values():
+        model = row_model(row)
+        assert (model.conditioning, model.parameterisation, model.sampling.method) == ("guided", "epsilon", "ancestral")
+    (found,) = documents("steps-vs-layers-paper", [0], ["20-steps-4-layers"], ("cora",))
+    assert found["method"] == "dpm-snc-paper" and len(found["metrics"]["over_steps"]) == 20
+    assert as_printed.STEPS_VS_LAYERS_PAPER.table([found]).rows[1][3] != "-"
+    assert is_drawn(as_printed.STEPS_VS_LAYERS_PAPER.figure([found]))
+    asked, stored = as_printed.ACCURACY_OVER_STEPS_PAPER, homophilic_paper.HOMOPHILIC_PAPER
+    for dataset in asked.datasets:
+        assert Run(asked, dataset, "dpm-snc", 0).key == Run(stored, dataset, "dpm-snc-paper", 0).key
+    assert asked.measure is stored.measure
+    assert stored.rows["dpm-snc-paper"].build(0, "citeseer").training.temperature == 0.3
 
 
 def test_time_and_accuracy(tiny):

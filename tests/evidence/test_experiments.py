@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,7 @@ from dpmsnc.evidence.run.estimators import own_labels
 from dpmsnc.evidence.run.experiment import Experiment, Row, Run, score
 from dpmsnc.evidence.run.fix import with_fixed
 from dpmsnc.evidence.run.runner import plan, reproduce, time_left
+from dpmsnc.evidence.run.settings import flat
 from dpmsnc.evidence.run.store import Store
 from dpmsnc.evidence.show.stored_runs import count_older
 from tiny_experiments import GRIDS, SHORT, small
@@ -231,7 +233,7 @@ def test_an_interrupted_fit_is_not_taken_for_a_run(monkeypatch):
 def test_unknown_names_are_answered_with_those_there_are(tmp_path):
     with pytest.raises(InputError, match="synthetic, cora"):
         reproduce("no-such-table", [0], tmp_path)
-    with pytest.raises(InputError, match=", ".join(synthetic.ROWS)):
+    with pytest.raises(InputError, match=re.escape(", ".join(synthetic.ROWS))):
         reproduce("synthetic", [0], tmp_path, methods=["gcn", "spn"])
     assert not list(tmp_path.iterdir())
 
@@ -273,6 +275,28 @@ def test_the_figure_is_written_whole_and_named(fits, tmp_path, monkeypatch, caps
     path = tmp_path / "figures" / "trial.png"
     assert capsys.readouterr().out.endswith(f"figure: {path}\n")
     assert path.read_bytes().startswith(b"\x89PNG") and [p.name for p in path.parent.iterdir()] == ["trial.png"]
+
+
+def test_a_figure_shows_all_stored_runs_whatever_was_asked_for(fits, tmp_path, monkeypatch, capsys):
+    shown = []
+    experiment = replace(registry.EXPERIMENTS["trial"], figure=lambda documents: shown.append(documents) or Figure())
+    monkeypatch.setitem(registry.EXPERIMENTS, "trial", experiment)
+    first, *others = experiment.rows
+    reproduce("trial", [0], tmp_path, methods=others)
+    assert "runs are not there yet" in capsys.readouterr().out.splitlines()[-1]
+    reproduce("trial", [0], tmp_path, methods=[first])
+    assert {d["row"] for d in shown[-1]} == set(experiment.rows)
+    assert len(shown[-1]) == len(Store(tmp_path).all("trial")) > len(shown[0])
+    monkeypatch.setitem(methods.METHODS, experiment.rows[first].method, renewed(experiment.rows[first].method))
+    reproduce("trial", [1], tmp_path, methods=[first])
+    current = [d["seed"] for d in shown[-1] if d["method"] == experiment.rows[first].method]
+    assert current and set(current) == {1}  # older runs are in no figure
+
+
+def renewed(name):
+    """A method in its next version."""
+    method = methods.METHODS[name]
+    return replace(method, version=method.version + 1)
 
 
 def test_a_file_where_results_should_go_is_found_before_anything_runs(fits, tmp_path):
@@ -412,8 +436,26 @@ def test_the_synthetic_experiment_end_to_end(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.partition("Table 1")[2] == table
 
 
-def test_the_paper_row_differs_from_the_preset_in_its_steps_alone():
-    ours = methods.METHODS.find("dpm-snc-paper").build(0, **synthetic.ROWS["dpm-snc-paper"].settings).nested_params()
-    paper = NodeClassifier.from_preset("paper", setting="synthetic").nested_params()
-    assert ours["training"].pop("steps") == synthetic.PAPER_STEPS and paper["training"].pop("steps") == 30000
-    assert ours == paper
+@pytest.mark.parametrize(
+    ("row", "changed"),
+    [
+        ("dpm-snc-paper", set()),
+        ("dpm-snc-paper (4000 steps)", {"training.steps", "training.refuse_collapsed", "training.stratified"}),
+        ("dpm-snc-paper (authors' code)", {"sampling.guidance.projection", "sampling.guidance.per_sample"}),
+        ("dpm-snc-paper (one hidden layer)", {"head_layers"}),
+        ("dpm-snc-paper (mean over nodes)", {"training.average_over"}),
+    ],
+)
+def test_rows_of_the_paper_differ_from_the_preset_as_they_say(row, changed):
+    ours = flat(synthetic.ROWS[row].build().nested_params())
+    paper = flat(NodeClassifier.from_preset("paper", setting="synthetic").nested_params())
+    assert {name for name in paper if ours[name] != paper[name]} == changed
+
+
+def test_runs_stored_before_an_option_keep_their_names():
+    """Options of training that came later are left out of the configuration of runs that had none of them."""
+    run = Run(synthetic.SYNTHETIC, "grid_localized", "dpm-snc-paper (4000 steps)", 0)
+    assert run.key.path.name == "dpm-snc-paper-c5594aced8-seed0.json"
+    assert run.build().training.refuse_collapsed
+    newer = Run(synthetic.SYNTHETIC, "grid_localized", "dpm-snc-paper", 0)
+    assert newer.key.config["training"]["refuse_collapsed"] is False

@@ -99,6 +99,15 @@ def test_a_collapsed_sample_never_enters_the_buffer(monkeypatch):
     assert source.buffer.refused == OPTIONS.samples_per_refresh
 
 
+def test_the_guard_against_collapsed_samples_can_be_switched_off(monkeypatch):
+    source = trainer(options=replace(OPTIONS, refuse_collapsed=False)).source
+    source.refresh(0)
+    monkeypatch.setattr(Posterior, "sample", lambda self, count, *_: torch.zeros(40, count, dtype=torch.long))
+    source.refresh(OPTIONS.refresh_every * OPTIONS.initialiser_refreshes)
+    entered = source.buffer.entries[-OPTIONS.samples_per_refresh :]
+    assert (entered[:, ~TRAIN] == 0).all() and source.buffer.refused == 0
+
+
 def test_hidden_and_unlabelled_nodes_share_the_loss_as_told():
     source = trainer(options=Training(unlabelled_weight=0.5, time_draws=3)).source
     source.refresh(0)

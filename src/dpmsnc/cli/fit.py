@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dpmsnc.evidence.run.document import Cost
     from dpmsnc.graph import Graph
 
-SettingName = Literal["synthetic", "homophilic", "heterophilic", "inductive", "reasoning"]
+SettingName = Literal["synthetic", "homophilic", "heterophilic", "inductive", "inductive-huge"]
 
 
 def model_flags() -> type[Any]:

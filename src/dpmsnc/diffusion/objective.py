@@ -52,15 +52,17 @@ class Objective:
     target: Target = CLASSES
     """What a label is: its link and its loss."""
 
-    def draw_times(self, count: int, generator: torch.Generator, power: float = 1.0) -> Tensor:
-        """Times for `count` label fields, one from each of `count` equal parts of 1 .. T (which steadies the loss).
+    def draw_times(self, count: int, generator: torch.Generator, power: float = 1.0, stratified: bool = True) -> Tensor:
+        """Times for `count` label fields, one from each of `count` equal parts of 1 .. T (which steadies the loss), or
+        each on its own.
 
         t = T u^power with u uniform: a power below 1 visits high noise more often, where a label has to be found from
         others and not read off.
         """
         T = self.schedule.num_steps
-        u = ((torch.arange(count) + torch.rand(count, generator=generator)) / count) ** power
-        t = (u * T).long().clamp_(max=T - 1) + 1
+        u = torch.rand(count, generator=generator)
+        u = (torch.arange(count) + u) / count if stratified else u
+        t = (u**power * T).long().clamp_(max=T - 1) + 1
         return t if self.process == "gaussian" else torch.full_like(t, T)
 
     def corrupt(self, y_0: Tensor, t: Tensor, eps: Tensor) -> Tensor:

@@ -59,6 +59,8 @@ class DiffusionEstimator(Estimator):
         "start": "random",
         "training.select_by": None,
         "training.batch_size": None,
+        "training.stratified": True,
+        "training.refuse_collapsed": True,
     }
 
     backbone: BackboneSpec

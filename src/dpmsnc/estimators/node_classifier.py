@@ -112,8 +112,10 @@ class NodeClassifier(DiffusionEstimator):
     def from_preset(cls, name: str, setting: str = "homophilic", **overrides: Any) -> Self:
         """The settings of the paper (`"paper"`) for a setting, with any argument overridden.
 
-        Settings: synthetic, homophilic, heterophilic, inductive, reasoning.
+        Settings: synthetic, homophilic, heterophilic, inductive (small graphs) and inductive-huge.
         """
+        if setting == "reasoning":
+            raise InputError("the setting 'reasoning' has labels on edges, and this is a classifier of nodes")
         return cls(**(preset(name, setting) | overrides))
 
     def fit(

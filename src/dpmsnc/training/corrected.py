@@ -156,7 +156,8 @@ class Corrected(PartlyLabelled):
     def times(self, draws: int) -> Tensor:
         """Half of them are T, where a label has to be found from known ones alone: marginals are read off there."""
         at_end = torch.full((draws // 2,), self.objective.schedule.num_steps)
-        others = self.objective.draw_times(draws - draws // 2, self.generator, self.options.time_power)
+        power, stratified = self.options.time_power, self.options.stratified
+        others = self.objective.draw_times(draws - draws // 2, self.generator, power, stratified)
         return torch.cat([at_end, others])
 
     def score(self) -> float:

@@ -121,7 +121,7 @@ class FullyLabelled:
     def times(self, batch: LabelledGraphs) -> Tensor:
         """t (nodes, draws): every graph has its own in every draw, spread evenly over the batch."""
         shape = (batch.num_graphs, self.options.time_draws)
-        t = self.objective.draw_times(math.prod(shape), self.generator)
+        t = self.objective.draw_times(math.prod(shape), self.generator, stratified=self.options.stratified)
         shuffled = t[torch.randperm(len(t), generator=self.generator)]
         return shuffled.view(shape).to(batch.member.device)[batch.member]
 

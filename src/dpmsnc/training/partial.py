@@ -95,7 +95,8 @@ class PartlyLabelled:
             self.pseudo.believe(self.initial, sharpened, skill=1.0)
         else:
             samples = self.sample(self.known, self.rounds.share, count, temperature)
-            self.buffer.add(samples.transpose(0, 1), guarded=len(self.buffer.entries) > 0)
+            guarded = self.options.refuse_collapsed and len(self.buffer.entries) > 0
+            self.buffer.add(samples.transpose(0, 1), guarded)
             frequencies = self.buffer.mean.to(self.initial)
             self.pseudo.believe(frequencies, frequencies, self.skill())
 
@@ -121,11 +122,11 @@ class PartlyLabelled:
         """M-step: labels, times and noise of the next gradient step."""
         rows, graph = self.part()
         y_0 = self.fill(rows)
-        draws, power = self.options.time_draws, self.options.time_power
-        t = self.objective.draw_times(draws, self.generator, power).to(y_0.device)
+        options = self.options
+        t = self.objective.draw_times(options.time_draws, self.generator, options.time_power, options.stratified)
         eps = torch.randn(y_0.shape, generator=self.generator).to(y_0)
         shown, keep = self.show(rows), self.keep(rows)
-        return Draw(graph, y_0, t, eps, self.row_weights(shown, rows), shown, keep)
+        return Draw(graph, y_0, t.to(y_0.device), eps, self.row_weights(shown, rows), shown, keep)
 
     def part(self) -> tuple[Rows, GraphTensors]:
         """What the next M-step works on: the rows, and the graph that they induce."""

@@ -1,11 +1,12 @@
 """Figure 1: a cyclic grid of 2 x 20 with eight known labels, as each method answers it.
 
 Methods are fitted on the scattered 2 x 1000 grid and the small one together, as the paper's footnote has it; only the
-small one is drawn, that of the first seed.
+small one is drawn, that of a single seed.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -62,9 +63,10 @@ def _share_right(answer: figures.Labelling) -> float:
 
 
 def figure(documents: Sequence[Document]) -> Figure:
-    """The question, and the answer of every method to that of the first seed."""
-    first = min(d["seed"] for d in documents)
-    answers = {d["row"]: d["metrics"]["small"] for d in documents if d["seed"] == first}
+    """The question, and the answers of the first seed that most methods were run with."""
+    counts = Counter(sorted(d["seed"] for d in documents))
+    seed, _ = counts.most_common(1)[0]
+    answers = {d["row"]: d["metrics"]["small"] for d in documents if d["seed"] == seed}
     question = panel(next(iter(answers.values())), asks=True)
     panels = {NAMES.get(row, row): panel(answer) for row, answer in answers.items()}
     return figures.grids({"the question": question, **panels}, columns=2)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dpmsnc.errors import InputError
+from dpmsnc.evidence.experiments.ablations.as_printed import ACCURACY_OVER_STEPS_PAPER, STEPS_VS_LAYERS_PAPER
+from dpmsnc.evidence.experiments.ablations.bound import BOUND
 from dpmsnc.evidence.experiments.ablations.depth import STEPS_VS_LAYERS, TIME_VS_ACCURACY
 from dpmsnc.evidence.experiments.ablations.growth import GROWTH
 from dpmsnc.evidence.experiments.ablations.ingredients import INGREDIENTS
@@ -13,6 +15,7 @@ from dpmsnc.evidence.experiments.ablations.temperature import TEMPERATURE
 from dpmsnc.evidence.experiments.cora import CORA
 from dpmsnc.evidence.experiments.expressiveness import EXPRESSIVENESS
 from dpmsnc.evidence.experiments.figure1 import FIRST_FIGURE
+from dpmsnc.evidence.experiments.homophilic_paper import HOMOPHILIC_PAPER
 from dpmsnc.evidence.experiments.robustness import ROBUSTNESS
 from dpmsnc.evidence.experiments.scenarios import SCENARIO_PICTURES
 from dpmsnc.evidence.experiments.table1_synthetic import SYNTHETIC
@@ -27,6 +30,7 @@ for experiment in (
     SYNTHETIC,
     CORA,
     HOMOPHILIC,
+    HOMOPHILIC_PAPER,
     INDUCTIVE,
     FEW_STEPS,
     FIRST_FIGURE,
@@ -34,10 +38,13 @@ for experiment in (
     STEPS_VS_LAYERS,
     ACCURACY_OVER_STEPS,
     TIME_VS_ACCURACY,
+    STEPS_VS_LAYERS_PAPER,
+    ACCURACY_OVER_STEPS_PAPER,
     TEMPERATURE,
     NUMBER_OF_SAMPLES,
     PAIRS,
     INGREDIENTS,
+    BOUND,
     REVEAL,
     GROWTH,
     TAGS,

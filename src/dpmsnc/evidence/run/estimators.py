@@ -71,10 +71,11 @@ def fit(model: Any, graph: Graph, validation: NDArray[np.bool_], progress: Progr
     model.fit(graph, validation=validation, **watched)
 
 
-def fit_to_task(model: Any, task: Task | InductiveTask) -> None:
-    """Fit to the graph of a task with its validation nodes, or to training graphs with validation graphs."""
+def fit_to_task(model: Any, task: Task | InductiveTask, progress: Progress | None = None) -> None:
+    """Fit to the graph of a task with its validation nodes, or to training graphs with validation graphs; an estimator
+    that trains step by step reports its progress."""
     graph, validation = (task.graph if isinstance(task, Task) else task.train), task.validation
-    model.fit(graph, validation=validation)
+    model.fit(graph, validation=validation, **({} if progress is None else {"progress": progress}))
 
 
 def own_labels(model: Estimator, task: Task | InductiveTask) -> NDArray[Any]:

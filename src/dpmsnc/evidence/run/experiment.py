@@ -65,6 +65,8 @@ class Experiment:
     """A picture of the same documents."""
     measure: Callable[[Any, Any, int], dict[str, Any]] | None = None
     """More metrics of a fitted model, by name: called with the model, the task and the seed."""
+    watch: Callable[[Any], dict[str, float]] | None = None
+    """What to note of the trainer of a diffusion model at every evaluation; the metrics have it under "training"."""
     load: Callable[..., Task | InductiveTask] = load
     stored_as: str = ""
     """The name its runs are stored under, by default its own: experiments that show the same runs share it, and then
@@ -113,9 +115,11 @@ class Run:
         torch.set_num_threads(1)
         task, model = self.load(), self.build()
         with Cost() as cost:
-            self._fit(model, task)
+            noted = self._fit(model, task)
             selected = estimators.own_labels(model, task)
         metrics: dict[str, Any] = {"selected": score(selected, task), "last": None}
+        if self.experiment.watch is not None:
+            metrics["training"] = noted
         if (last := estimators.last_labels(model, task)) is not None:
             metrics["last"] = score(last, task)
         if (first := estimators.initialiser_labels(model, task)) is not None:
@@ -124,10 +128,18 @@ class Run:
             metrics |= self.experiment.measure(model, task, self.seed)
         return run_document(self.key, model, cost, metrics)
 
-    def _fit(self, model: Any, task: Task | InductiveTask) -> None:
+    def _fit(self, model: Any, task: Task | InductiveTask) -> list[dict[str, float]]:
+        """Fit, and what was noted on the way."""
         if estimators.supports_progress(model) and parent_process() is None:
             model.verbose = True  # bars of several workers would overwrite each other
-        estimators.fit_to_task(model, task)
+        watch, noted = self.experiment.watch, []
+
+        def note(trainer: Any) -> None:
+            if watch is not None and trainer.history.step[-1:] == [trainer.step]:
+                noted.append({"step": trainer.step, **watch(trainer)})
+
+        estimators.fit_to_task(model, task, note if watch is not None else None)
+        return noted
 
 
 def score(own: NDArray[Any], task: Task | InductiveTask) -> dict[str, float]:

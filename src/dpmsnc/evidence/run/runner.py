@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
@@ -24,9 +25,12 @@ from dpmsnc.evidence.run.settings import Nested, flat
 from dpmsnc.evidence.run.store import Document, Store
 from dpmsnc.evidence.run.workers import Failure, ThisProcess, WorkerProcesses
 from dpmsnc.evidence.search.config_files import configured, require_configuration
-from dpmsnc.evidence.show.stored_runs import count_older, made_of
+from dpmsnc.evidence.show.stored_runs import StoredRuns, count_older, made_of
 from dpmsnc.evidence.show.summary import percent
 from dpmsnc.plots.html import make_folder, write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def reproduce(
@@ -181,17 +185,25 @@ def check_distinct(runs: Sequence[Run]) -> None:
 
 
 def show(experiment: Experiment, documents: list[Document], results: Path, fix: Nested) -> None:
-    """Print the table and write the figure; with something fixed, that stands below and the figure stays as it was."""
+    """Print the table and draw the figure; with something fixed, that stands below and the figure stays as it was."""
     if (table := made_of(documents, experiment.table)) is None:
         return
     print(f"\n{table}")
     if fix:
         print(f"All of ours with {', '.join(f'{name}={value}' for name, value in flat(fix).items())}.")
-    elif experiment.figure is not None and (figure := made_of(documents, experiment.figure)) is not None:
-        path, image = results / "figures" / f"{experiment.name}.png", io.BytesIO()
-        figure.savefig(image, format="png")
-        write_whole(path, image.getvalue())
-        print(f"figure: {path}")
+    elif experiment.figure is not None:
+        draw(StoredRuns.of(experiment, results), experiment.figure)
+
+
+def draw(stored: StoredRuns, make: Callable[[list[Document]], Figure]) -> None:
+    """Write the figure of all stored runs of an experiment, so that one of a few runs never replaces a fuller one."""
+    if (figure := made_of(stored.current, make)) is None:
+        return
+    path, image = stored.results / "figures" / f"{stored.experiment.name}.png", io.BytesIO()
+    figure.savefig(image, format="png")
+    write_whole(path, image.getvalue())
+    missing = f"; {stored.missing} of {stored.asked_for} runs are not there yet" if stored.missing else ""
+    print(f"figure: {path}{missing}")
 
 
 def announce(

@@ -39,7 +39,21 @@ PAPER: dict[str, Ranges] = {
         "temperature": (0.1, 0.3, 1.0),
     },
     "synthetic": {"learning_rate": (0.001, 0.005, 0.01)},
+    "inductive": {
+        "learning_rate": (0.001, 0.005, 0.01),
+        "weight_decay": (0.001, 0.005, 0.01),
+        "num_layers": (2, 4),
+        "hidden_channels": (64, 128),
+    },
+    "inductive-huge": {
+        "learning_rate": (3e-5, 1e-4, 3e-4),
+        "weight_decay": (0.0, 1e-5, 1e-4),
+        "num_layers": (2, 4),
+        "hidden_channels": (512, 1024),
+    },
+    "reasoning": {"learning_rate": (1e-4, 3e-4, 1e-3), "weight_decay": (0.0, 1e-5, 1e-4)},
 }
+"""The ranges of appendix E, by the settings of `dpmsnc.presets`: those of tables 1 to 5."""
 DEPTHS = (4, 8, 16, 32)
 """Layers of networks that are made to be deep."""
 _ALWAYS: Ranges = {
@@ -71,6 +85,9 @@ _WITH_FEATURES: Ranges = {
 OURS: dict[str, Ranges] = {
     "homophilic": {**_ALWAYS, **_WITH_FEATURES},
     "heterophilic": {**_ALWAYS, **_WITH_FEATURES, "propagations": (10, 100), "damping": (0.1, 0.3, 0.5)},
+    "inductive": {**_ALWAYS, **_WITH_FEATURES},
+    "inductive-huge": {**_ALWAYS, **_WITH_FEATURES},
+    "reasoning": {},
     # no features, and networks of one layer with 16 channels in the paper
     "synthetic": {**_ALWAYS, "weight_decay": (0.0, 5e-4), "temperature": (0.1, 0.3, 1.0), "num_layers": (1, 2)},
 }
@@ -82,9 +99,14 @@ _HETEROPHILIC = (
     "tolokers",
     "chameleon_filtered",
 )
-SETTINGS = dict.fromkeys(("grid_scattered", "grid_localized"), "synthetic") | dict.fromkeys(
-    _HETEROPHILIC, "heterophilic"
-)
+_DATASETS = {
+    "synthetic": ("grid_scattered", "grid_localized"),
+    "heterophilic": _HETEROPHILIC,
+    "inductive": ("cora_ego", "citeseer_ego", "pubmed_ego"),
+    "inductive-huge": ("ppi",),
+    "reasoning": ("edge_copy", "connected_components", "shortest_path"),
+}
+SETTINGS = {dataset: setting for setting, datasets in _DATASETS.items() for dataset in datasets}
 """The setting of a data set; homophilic where it is not listed."""
 
 

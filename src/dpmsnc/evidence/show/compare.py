@@ -16,7 +16,7 @@ from scipy.stats import ttest_ind_from_stats
 
 from dpmsnc.evidence.run.experiment import Row
 from dpmsnc.evidence.run.store import Document
-from dpmsnc.evidence.show.paper import SAME_METHOD, Figure, Printed, paper_names
+from dpmsnc.evidence.show.paper import Figure, Printed, paper_names
 from dpmsnc.evidence.show.summary import MISSING, summary
 from dpmsnc.evidence.show.table import Table
 
@@ -208,7 +208,11 @@ def _best(cells: Sequence[Cell]) -> list[str]:
     """Who comes first on a data set, here and in the paper; nothing where there is but one of ours."""
     pairs = [(cell.line, cell.outcomes[0]) for cell in cells]
     ours = {line.label: one.ours.mean for line, one in pairs if one.ours}
-    theirs = {line.label: one.paper.mean for line, one in pairs if one.paper and line.method not in SAME_METHOD}
+    # rows of ours that the paper has one figure for are listed once
+    printed = {
+        paper_names(line.method, line.backbone): (line.label, one.paper.mean) for line, one in pairs[::-1] if one.paper
+    }
+    theirs = dict(printed.values())
     if len(ours) < 2 or not theirs:
         return []
     choose, digits = min if is_error(pairs[0][1].metric) else max, cells[0].digits

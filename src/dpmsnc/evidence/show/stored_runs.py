@@ -74,6 +74,16 @@ class StoredRuns:
         self.missing += len(set(self.experiment.seeds) - current)
         self.documents += [newest[seed] | {"row": row} for seed in sorted(newest)]
 
+    @property
+    def current(self) -> list[Document]:
+        """The runs that are not older."""
+        return [d for d in self.documents if d["seed"] not in self.older.get((d["dataset"], d["row"]), ())]
+
+    @property
+    def asked_for(self) -> int:
+        """How many runs the experiment asks for, with its own seeds."""
+        return len(self.experiment.seeds) * len(self.experiment.rows) * len(self.experiment.datasets)
+
     def table(self) -> Table:
         """The experiment's table, with what is missing or old said below it."""
         table = made_of(self.documents, self.experiment.table) or self.experiment.table([])
@@ -104,9 +114,8 @@ class StoredRuns:
             what = "older runs, from before the method, its options or the split changed"
             yield f"{SIGN} {what} (seeds): {', '.join(cells)}."
         if self.missing:
-            number = len(self.experiment.seeds) * len(self.experiment.rows) * len(self.experiment.datasets)
             which = "missing or older" if self.older else "missing"
-            yield f"{self.missing} of {number} runs are {which}; this runs them:"
+            yield f"{self.missing} of {self.asked_for} runs are {which}; this runs them:"
             yield f"  dpmsnc reproduce {self.experiment.name}{self.flags}"
 
     @property

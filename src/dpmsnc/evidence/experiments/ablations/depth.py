@@ -66,6 +66,7 @@ GCNII = {f"gcnii-{layers}-layers": layers for layers in TIMED_LAYERS}
 TIMED = {name: diffusion(steps, 2) for name, steps in DPM.items()} | {
     name: gcnii(layers) for name, layers in GCNII.items()
 }
+GRID_TITLE = "Diffusion steps against layers"
 GRID_NOTES = (
     "Test accuracy in %, mean±std over seeds, weights selected on validation. Columns: T, the number of diffusion",
     "steps of training and of prediction, with the multistep solver; a single deterministic run, without progressive",
@@ -96,7 +97,7 @@ def forward_seconds(model: GNN, task: Task) -> float:
         return cpu_seconds(lambda: network(tensors).argmax(dim=-1))
 
 
-def grid_table(documents: Sequence[Document]) -> Table:
+def grid_table(documents: Sequence[Document], title: str = GRID_TITLE, notes: Sequence[str] = GRID_NOTES) -> Table:
     """Layers down, steps across, one block per data set."""
     rows = [
         [
@@ -109,10 +110,10 @@ def grid_table(documents: Sequence[Document]) -> Table:
         for layers in LAYERS
     ]
     header = ["data set", "layers", *(f"T = {steps}" for steps in STEPS), "seeds"]
-    return Table("Diffusion steps against layers", header, rows, GRID_NOTES)
+    return Table(title, header, rows, notes)
 
 
-def grid_figure(documents: Sequence[Document]) -> Figure:
+def grid_figure(documents: Sequence[Document], title: str = GRID_TITLE) -> Figure:
     """A panel per data set, a curve over steps per number of layers."""
     panels = {
         name: {f"{layers} layers": _over_steps(documents, dataset, layers) for layers in LAYERS}
@@ -122,7 +123,7 @@ def grid_figure(documents: Sequence[Document]) -> Figure:
         panels,
         "diffusion steps T",
         "test accuracy (%)",
-        title="Diffusion steps against layers",
+        title=title,
         log_base=2,
         bars=True,
         least_span=SPAN,

@@ -28,6 +28,7 @@ from dpmsnc.plots import figures
 ROW = "dpm-snc"
 # shares of the way from noise to labels
 STOPS = {"first": 0.0, "1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "last": 1.0}
+TITLE = "Accuracy over reverse steps"
 NOTES = (
     "Test accuracy in % of the estimate of the labels at a step of the reverse process, mean±std over seeds; columns:",
     "the first of all T steps, the step after that share of them, and the last. Deterministic, a single run.",
@@ -46,26 +47,24 @@ def record(model: NodeClassifier, task: Task) -> list[float]:
     return found
 
 
-def table(documents: Sequence[Document]) -> Table:
+def table(documents: Sequence[Document], title: str = TITLE) -> Table:
     """One line per data set, at some of the steps."""
     rows = []
     for dataset, name in CITATION.items():
         runs = curves(documents, dataset)
         at_stops = [mean_std([run[round(share * (len(run) - 1))] for run in runs]) for share in STOPS.values()]
         rows.append([name, *at_stops, num_seeds(documents, dataset, ROW)])
-    return Table("Accuracy over reverse steps", ["data set", *STOPS, "seeds"], rows, NOTES)
+    return Table(title, ["data set", *STOPS, "seeds"], rows, NOTES)
 
 
-def figure(documents: Sequence[Document]) -> Figure:
+def figure(documents: Sequence[Document], title: str = TITLE) -> Figure:
     """A curve per data set."""
     panels = {
         name: {"DPM-SNC": figures.Curve(range(1, len(runs[0]) + 1), per_cent(zip(*runs)))}
         for dataset, name in datasets_with_runs(documents)
         if (runs := curves(documents, dataset))
     }
-    return figures.curves(
-        panels, "reverse step", "test accuracy (%)", title="Accuracy over reverse steps", least_span=SPAN
-    )
+    return figures.curves(panels, "reverse step", "test accuracy (%)", title=title, least_span=SPAN)
 
 
 def curves(documents: Sequence[Document], dataset: str) -> list[list[float]]:
