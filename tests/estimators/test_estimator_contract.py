@@ -41,6 +41,7 @@ DIFFUSION: dict[str, Any] = {
 }
 QUICK: dict[str, dict[str, Any]] = {
     "gcnii": {"epochs": 6, "num_layers": 3},
+    "polynormer": {"backbone": "polynormer(warm_up=5)", "epochs": 10},
     "cpgnn": {"backbone": "cpgnn(warm_up=5)", "epochs": 10},
     "lp": {},
     "spectral": {},

@@ -21,6 +21,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "fagcn": {},
     "gbk-gnn": {},
     "jacobiconv": {"num_layers": 10, "dropout": 0.1},
+    "polynormer": {"num_layers": 4, "dropout": 0.3},
 }
 SEARCHED = SearchSpace({**NETWORK, **OPTIMISER, **same("input_dropout")})
 

@@ -21,6 +21,7 @@ from dpmsnc.nn.backbones.glognn import GloGNN
 from dpmsnc.nn.backbones.gprgnn import GPRGNN
 from dpmsnc.nn.backbones.h2gcn import H2GCN
 from dpmsnc.nn.backbones.jacobi import JacobiConv
+from dpmsnc.nn.backbones.polynormer import Polynormer
 from dpmsnc.nn.backbones.sage import SAGE
 from dpmsnc.nn.backbones.spec import BACKBONES, backbone_class, backbone_name, backbone_options
 
@@ -36,7 +37,7 @@ __all__ = [
 
 BACKBONES.update(gcn=GCN, gat=GAT, gcnii=GCNII, sage=SAGE, gin=GIN)
 BACKBONES.update({"h2gcn": H2GCN, "gpr-gnn": GPRGNN, "fsgnn": FSGNN, "glognn": GloGNN, "fagcn": FAGCN})
-BACKBONES.update({"jacobiconv": JacobiConv, "cpgnn": CPGNN, "gbk-gnn": GBKGNN})
+BACKBONES.update({"jacobiconv": JacobiConv, "cpgnn": CPGNN, "gbk-gnn": GBKGNN, "polynormer": Polynormer})
 
 
 def make_backbone(

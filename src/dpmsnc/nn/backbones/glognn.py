@@ -91,9 +91,7 @@ class GloGNN(Backbone):
         gamma: float = 0.5,
     ) -> None:
         if num_nodes is None:
-            raise InputError(
-                "GloGNN has weights for the nodes of one graph: take GNN('glognn') or --method glognn"
-            )
+            raise InputError("GloGNN has weights for the nodes of one graph: take GNN('glognn') or --method glognn")
         ranges = {"delta": (delta, 1), "gamma": (gamma, 0.99), "alpha": (alpha, 1e9), "beta": (beta, 1e9)}
         for name, (value, most) in ranges.items():
             check_number(name, value, 0, most)
