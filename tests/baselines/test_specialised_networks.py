@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from dpmsnc.errors import InputError
 from dpmsnc.estimators.node_classifier import NodeClassifier
 from dpmsnc.graph import UNKNOWN, Graph
 
-SHORT = {"cpgnn": "cpgnn(warm_up=20)", "polynormer": "polynormer(warm_up=20)"}
+SHORT = {"cpgnn": "cpgnn(warm_up=20)", "polynormer": "polynormer(heads=1, warm_up=10)"}
 
 
 def bipartite(num_nodes: int = 120, seed: int = 0) -> Graph:
@@ -33,8 +33,10 @@ TRAIN, VALIDATION = np.arange(120) < 60, (np.arange(120) >= 60) & (np.arange(120
 GRAPH = TRUTH.with_labels(np.where(TRAIN | VALIDATION, TRUTH.y, UNKNOWN))
 
 
+@cache
 def fitted(name, **options):
-    settings = {"epochs": 60, "backbone": SHORT.get(name, name), **options}
+    epochs = 20 if name == "polynormer" else 50
+    settings = {"epochs": epochs, "hidden_channels": 16, "backbone": SHORT.get(name, name), **options}
     return METHODS[name].build(0, **settings).fit(GRAPH, validation=VALIDATION)
 
 
@@ -46,7 +48,7 @@ def test_neighbours_that_differ_tell_the_class(name):
 
 def test_features_alone_tell_less():
     edgeless = Graph.build([(0, 1)], x=TRUTH.x, y=GRAPH.decode(GRAPH.y))
-    model = METHODS["h2gcn"].build(0, epochs=60).fit(edgeless, validation=VALIDATION)
+    model = METHODS["h2gcn"].build(0, epochs=50).fit(edgeless, validation=VALIDATION)
     assert (model.predict(**OWN) == TRUTH.decode(TRUTH.y))[~GRAPH.known].mean() < 0.9
 
 

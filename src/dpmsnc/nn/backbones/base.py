@@ -109,14 +109,18 @@ class Additive(Conv):
         return z + self.bias
 
 
-class Linear(Additive):
-    """A linear map of [h || y] that every node applies to itself alone."""
+class Nodewise(Conv):
+    """A convolution that begins with a linear map of every node by itself."""
 
     def lift(self, h: Tensor | Operator, weight: Tensor, graph: GraphTensors) -> Tensor:
         return multiply(h, weight)
 
     def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
         return y
+
+
+class Linear(Nodewise, Additive):
+    """A linear map of [h || y] that every node applies to itself alone."""
 
 
 class Backbone(nn.Module):

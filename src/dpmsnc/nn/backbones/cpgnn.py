@@ -10,8 +10,8 @@ without a graph is trained alone first (`warm_up` epochs) and chosen by validati
 
     J = CE(logits) + prior_weight CE(R) + sum_i |sum_j H_ij|.
 
-The second term is in the paper and not in the released code. A is normalised symmetrically, or raw ("none") as in the
-original, where beliefs grow with the degree. `num_layers` is K.
+The second term is in the paper and not in the released code; a large weight holds P where features alone lead it. A is
+raw, or normalised symmetrically where degrees are so large that beliefs would grow beyond bounds. `num_layers` is K.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch.nn import functional as F
 
 from dpmsnc.config import check_number
 from dpmsnc.graph import UNKNOWN
-from dpmsnc.nn.backbones.base import Backbone, Conv, Linear, multiply
+from dpmsnc.nn.backbones.base import Backbone, Linear, Nodewise
 from dpmsnc.nn.operator import GraphTensors, Operator
 from dpmsnc.nn.receptive_field import HiddenRecorder
 from dpmsnc.nn.stages import Staged
@@ -35,7 +35,7 @@ LEAST = 1e-6
 """Stands for a compatibility of 0 in Sinkhorn's iteration, which has no limit for some patterns of zeros."""
 
 
-class Compatibility(Conv, Staged):
+class Compatibility(Nodewise, Staged):
     """R, P and the beliefs; while it is `warming`, R alone."""
 
     undecayed = ("compatibility",)
@@ -56,12 +56,6 @@ class Compatibility(Conv, Staged):
         self.bias = nn.Parameter(torch.zeros(out_channels))
         self.compatibility = nn.Parameter(torch.zeros(out_channels, out_channels))
         self.prior: Tensor | None = None
-
-    def lift(self, h: Tensor | Operator, weight: Tensor, graph: GraphTensors) -> Tensor:
-        return multiply(h, weight)
-
-    def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
-        return y
 
     def finish(self, z: Tensor, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
         R = z + self.bias
@@ -111,7 +105,7 @@ def doubly_stochastic(H: Tensor, iterations: int = 3000) -> Tensor:
 
 
 class CPGNN(Backbone):
-    """Options: `normalisation`, "symmetric" or "none"; `warm_up`, epochs; `prior_weight`."""
+    """Options: `normalisation`, "none" or "symmetric"; `warm_up`, epochs; `prior_weight`."""
 
     conv = Linear
     convolves_last = False
@@ -125,9 +119,9 @@ class CPGNN(Backbone):
         label_channels: int = 0,
         dropout: float = 0.5,
         *,
-        normalisation: NormalisationName = "symmetric",
+        normalisation: NormalisationName = "none",
         warm_up: int = WARM_UP,
-        prior_weight: float = 1.0,
+        prior_weight: float = 0.1,
     ) -> None:
         check_number("warm_up", warm_up, 0, 10**6, whole=True)
         check_number("prior_weight", prior_weight, 0)

@@ -10,21 +10,19 @@ multiplies W_d by h_i and compares the numbers of classes.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dpmsnc.config import check_number
 from dpmsnc.graph import UNKNOWN
-from dpmsnc.nn.backbones.base import Backbone, Conv, multiply
+from dpmsnc.nn.backbones.base import Backbone, Nodewise
 from dpmsnc.nn.backbones.gat import NEGATIVE_SLOPE, Edges, attend
-from dpmsnc.nn.operator import GraphTensors, Operator
+from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.nn.stages import Staged
 
 
-class GBKConv(Conv, Staged):
+class GBKConv(Nodewise, Staged):
     """The weight is [W_f | W_s | W_d | l | r] side by side."""
 
     classes_only = True
@@ -37,12 +35,6 @@ class GBKConv(Conv, Staged):
             nn.init.xavier_uniform_(part)
         self.bias = nn.Parameter(torch.zeros(out_channels))
         self.scores: Tensor | None = None
-
-    def lift(self, h: Tensor | Operator, weight: Tensor, graph: GraphTensors) -> Tensor:
-        return multiply(h, weight)
-
-    def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
-        return y
 
     def finish(self, z: Tensor, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
         own, same, other, gates = z.split([self.out_channels] * 3 + [2], dim=-1)
@@ -68,5 +60,5 @@ class GBKConv(Conv, Staged):
 class GBKGNN(Backbone):
     """Options: `gate_weight`, of the gates' loss."""
 
-    conv: ClassVar[type[Conv]] = GBKConv
+    conv = GBKConv
     convolves_last = False

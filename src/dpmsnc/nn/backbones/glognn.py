@@ -11,7 +11,8 @@ Z is n x n and never formed. With c classes, G = H'H and q = 1 / (alpha + beta),
     H <- ((1 - gamma) H - gamma (1 - gamma) H_0) (H'Q) + beta sum_k l_k P^k Q + gamma H_0.
 
 Since W_A belongs to the nodes of one graph, the network answers for that graph alone. W_A begins at zero, so that the
-order of nodes does not matter. `num_layers` counts the layers above.
+order of nodes does not matter. G grows with the number of nodes, so `beta` has to be of that order for the edges to
+count. `num_layers` counts the layers above.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from torch import Tensor, nn
 
 from dpmsnc.config import check_number
 from dpmsnc.errors import InputError
-from dpmsnc.nn.backbones.base import Backbone, Conv, Linear, multiply
+from dpmsnc.nn.backbones.base import Backbone, Linear, Nodewise
 from dpmsnc.nn.operator import GraphTensors, Operator
 from dpmsnc.nn.receptive_field import HiddenRecorder
 
 
-class GlobalHead(Conv):
+class GlobalHead(Nodewise):
     """H_0, and the layers."""
 
     def __init__(
@@ -36,12 +37,6 @@ class GlobalHead(Conv):
         self.layers, self.alpha, self.beta, self.gamma = layers, alpha, beta, gamma
         self.bias = nn.Parameter(torch.zeros(out_channels))
         self.orders = nn.Parameter(torch.full((orders,), 1 / orders))
-
-    def lift(self, h: Tensor | Operator, weight: Tensor, graph: GraphTensors) -> Tensor:
-        return multiply(h, weight)
-
-    def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
-        return y
 
     def finish(self, z: Tensor, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
         H = H_0 = (z + self.bias).squeeze(1)
@@ -84,11 +79,11 @@ class GloGNN(Backbone):
         dropout: float = 0.5,
         *,
         num_nodes: int | None = None,
-        delta: float = 0.5,
+        delta: float = 0.9,
         orders: int = 3,
         alpha: float = 1.0,
-        beta: float = 1.0,
-        gamma: float = 0.5,
+        beta: float = 1000.0,
+        gamma: float = 0.1,
     ) -> None:
         if num_nodes is None:
             raise InputError("GloGNN has weights for the nodes of one graph: take GNN('glognn') or --method glognn")

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from dpmsnc.config import check_number
-from dpmsnc.nn.backbones.base import Backbone, Conv, Linear, multiply
+from dpmsnc.nn.backbones.base import Backbone, Linear, Nodewise
 from dpmsnc.nn.dropout import dropout
-from dpmsnc.nn.operator import GraphTensors, Operator
+from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.nn.receptive_field import HiddenRecorder
 from dpmsnc.nn.stages import Staged
 
@@ -38,19 +38,13 @@ class PageRank(nn.Module, Staged):
         return total
 
 
-class SpreadHead(Conv):
+class SpreadHead(Nodewise):
     """A linear map whose output spreads, after dropout of its own."""
 
     def __init__(self, in_channels: int, out_channels: int, spreading: PageRank, dropout: float) -> None:
         super().__init__(in_channels, 0, out_channels)
         self.bias = nn.Parameter(torch.zeros(out_channels))
         self.spreading, self.dropout = spreading, dropout
-
-    def lift(self, h: Tensor | Operator, weight: Tensor, graph: GraphTensors) -> Tensor:
-        return multiply(h, weight)
-
-    def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
-        return y
 
     def finish(self, z: Tensor, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
         return self.spreading(dropout(z + self.bias, self.dropout, generator), graph)
@@ -71,7 +65,7 @@ class GPRGNN(Backbone):
         label_channels: int = 0,
         dropout: float = 0.5,
         *,
-        alpha: float = 0.1,
+        alpha: float = 0.5,
         spread_dropout: float = 0.5,
     ) -> None:
         check_number("alpha", alpha, 0, 1)

@@ -16,14 +16,14 @@ import torch
 from torch import Tensor, nn
 
 from dpmsnc.config import check_number
-from dpmsnc.nn.backbones.base import Backbone, Conv, multiply
+from dpmsnc.nn.backbones.base import Backbone, Nodewise
 from dpmsnc.nn.dropout import dropout
-from dpmsnc.nn.operator import GraphTensors, Operator
+from dpmsnc.nn.operator import GraphTensors
 from dpmsnc.nn.receptive_field import HiddenRecorder
 from dpmsnc.nn.stages import Staged
 
 
-class JacobiFilter(Conv, Staged):
+class JacobiFilter(Nodewise, Staged):
     """A linear map, dropout, and a filter of degree K on every channel."""
 
     undecayed = ("t", "coefficients")
@@ -45,12 +45,6 @@ class JacobiFilter(Conv, Staged):
         self.bias = nn.Parameter(torch.zeros(out_channels))
         self.t = nn.Parameter(torch.full((degree,), min(1 / scale, 1.0)))
         self.coefficients = nn.Parameter(torch.ones(degree + 1, out_channels))
-
-    def lift(self, h: Tensor | Operator, weight: Tensor, graph: GraphTensors) -> Tensor:
-        return multiply(h, weight)
-
-    def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
-        return y
 
     def finish(self, z: Tensor, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
         z = dropout(z + self.bias, self.rate, generator)
