@@ -41,6 +41,8 @@ DIFFUSION: dict[str, Any] = {
 }
 QUICK: dict[str, dict[str, Any]] = {
     "gcnii": {"epochs": 6, "num_layers": 3},
+    "polynormer": {"backbone": "polynormer(warm_up=5)", "epochs": 10},
+    "cpgnn": {"backbone": "cpgnn(warm_up=5)", "epochs": 10},
     "lp": {},
     "spectral": {},
     "neighbourhood": {},
@@ -66,7 +68,11 @@ NAMES = [*METHODS, *OTHERS]
 OWN: dict[str, Any] = {"condition_on": "train", "clamp_known": False}
 """A method's own answers given its training labels, as in the tables."""
 NOT_RANDOM = ("lp", "spectral", "neighbourhood", "uniform")
-FITTED_GRAPH_ONLY = {"gcn-lpa": "a weight for every edge", "spectral": "for the nodes of the fitted graph"}
+FITTED_GRAPH_ONLY = {
+    "gcn-lpa": "a weight for every edge",
+    "glognn": "weights for every node",
+    "spectral": "for the nodes of the fitted graph",
+}
 """Methods that cannot answer for another graph, and what they say."""
 
 

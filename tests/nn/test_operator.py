@@ -42,7 +42,7 @@ def test_product_takes_fields_that_are_not_contiguous():
     torch.testing.assert_close(*grads)
 
 
-@pytest.mark.parametrize("name", ["gcn", "gcn-improved", "sum", "mean"])
+@pytest.mark.parametrize("name", ["gcn", "gcn-improved", "sum", "mean", "neighbours", "mean-with-self"])
 def test_propagation_against_its_formula(name):
     graph = random_graph()
     A, eye = graph.adjacency.toarray().astype(np.float64), np.eye(graph.num_nodes)
@@ -52,6 +52,8 @@ def test_propagation_against_its_formula(name):
         "gcn-improved": (A + 2 * eye) / np.sqrt(np.outer(degree + 2, degree + 2)),
         "sum": A,
         "mean": A / np.maximum(degree, 1)[:, None],
+        "neighbours": A / np.sqrt(np.maximum(np.outer(degree, degree), 1)),
+        "mean-with-self": (A + eye) / (degree + 1)[:, None],
     }[name]
     operator = GraphTensors.of(graph, dtype=torch.float64).operator(name)
     np.testing.assert_allclose(operator(torch.eye(graph.num_nodes, dtype=torch.float64)), expected, atol=1e-7)
@@ -59,7 +61,7 @@ def test_propagation_against_its_formula(name):
 
 def test_edges_with_loops_are_sorted_by_target():
     graph = random_graph()
-    source, target = GraphTensors.of(graph).edges_with_loops
+    source, target = GraphTensors.of(graph).directed_edges(loops=True)
     assert (target.diff() >= 0).all()
     found = np.zeros((graph.num_nodes, graph.num_nodes))
     np.add.at(found, (target.numpy(), source.numpy()), 1)

@@ -18,6 +18,7 @@ from dpmsnc.baselines.lp import LabelPropagation
 from dpmsnc.baselines.mlp import MLP
 from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
 from dpmsnc.baselines.pta import PTA
+from dpmsnc.baselines.specialised import SPECIALISED
 from dpmsnc.baselines.spectral import Spectral
 from dpmsnc.baselines.spn import SPN
 from dpmsnc.baselines.stack import Stack
@@ -36,6 +37,7 @@ __all__ = [
     "METHODS",
     "MLP",
     "PTA",
+    "SPECIALISED",
     "SPN",
     "Baseline",
     "CorrectAndSmooth",

@@ -19,15 +19,18 @@ from torch.nn import functional as F
 from dpmsnc.baselines.base import Baseline
 from dpmsnc.baselines.descent import release, take_step, weights_of
 from dpmsnc.config import BackboneSpec, HeadName, ScalingName
+from dpmsnc.errors import InputError
 from dpmsnc.estimators import search_space
 from dpmsnc.estimators.base import METHODS, Method, seeded
 from dpmsnc.estimators.search_space import BINARY, CONVOLVING, OURS, SLOWLY, SearchSpace
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.graph.features import Features
 from dpmsnc.metrics import METRICS, best_threshold
+from dpmsnc.nn.backbones import backbone_class, backbone_name
 from dpmsnc.nn.input_dropout import GraphInputDropout
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
+from dpmsnc.nn.stages import check_target, parameter_groups, penalties, start_from, warming_up
 from dpmsnc.targets import OneClass, Tags, Target
 
 
@@ -65,27 +68,52 @@ class GNN(Baseline):
     kinds = ("class", "tags", "value")
 
     def _build(self, in_channels: int, num_classes: int) -> MeanField:
+        kind, options = backbone_class(self.backbone)
+        if kind.knows_nodes:
+            options |= {"num_nodes": self.graph_.num_nodes}
         shape = (self.hidden_channels, self.num_layers, self.dropout, self.head)
-        return MeanField(self.backbone, in_channels, num_classes, *shape)
+        return MeanField((kind, options), in_channels, num_classes, *shape)
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
-        tensors, network = self._tensors(graph), self._network()
-        thinned, generator = GraphInputDropout(tensors), self._generator()
-        optimiser = torch.optim.Adam(network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
-        nodes = torch.from_numpy(np.flatnonzero(graph.target.known(y_train)))
-        loss = training_loss(graph.target, torch.from_numpy(y_train)[nodes])
+        tensors, network, y = self._tensors(graph), self._network(), torch.from_numpy(y_train)
+        check_target(network, graph.target)
+        descend = partial(self._descend, network, tensors, y, y_validation, self._generator())
+        with warming_up(network) as epochs:
+            descend(epochs)
+            start_from(network, tensors, y)
+        descend(self.epochs)
+        self.network_ = release(network)
+
+    def _descend(
+        self,
+        network: nn.Module,
+        tensors: GraphTensors,
+        y: Tensor,
+        y_validation: NDArray[np.int64],
+        generator: torch.Generator,
+        epochs: int,
+    ) -> None:
+        """Train for so many epochs, and leave the network with the weights that are best on validation nodes."""
+        target, thinned = tensors.graph.target, GraphInputDropout(tensors)
+        optimiser = torch.optim.Adam(parameter_groups(network), lr=self.lr, weight_decay=self.weight_decay)
+        nodes = torch.from_numpy(np.flatnonzero(target.known(y.numpy())))
+        loss = training_loss(target, y[nodes])
         best, weights = -np.inf, weights_of(network)
-        for epoch in range(1, self.epochs + 1):
+        for epoch in range(1, epochs + 1):
             seen = thinned(self.input_dropout, generator)
-            take_step(optimiser, loss(network(seen, generator)[nodes]))
-            if epoch % self.evaluate_every == 0 or epoch == self.epochs:
-                score = validation_score(graph.target, self._answers(network, tensors), y_validation)
+            take_step(optimiser, loss(network(seen, generator)[nodes]) + penalties(network, tensors, y))
+            if epoch % self.evaluate_every == 0 or epoch == epochs:
+                score = validation_score(target, self._answers(network, tensors), y_validation)
                 if score > best or np.isnan(score):
                     best, weights = score, weights_of(network)
         network.load_state_dict(weights)
-        self.network_ = release(network)
 
     def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
+        if backbone_class(self.backbone)[0].knows_nodes and not self._is_fitted_graph(graph):
+            raise InputError(
+                f"{backbone_name(self.backbone)} has weights for every node of the graph that was fitted and none for "
+                "other nodes; fit it on the other graph, or take a network such as gcn, which answers for any graph"
+            )
         return self._answers(self.network_, self._tensors(graph))
 
     def _fit_features(self, graph: Graph) -> Features:

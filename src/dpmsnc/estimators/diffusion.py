@@ -300,7 +300,7 @@ class DiffusionEstimator(Estimator):
 
     def _check_settings(self) -> None:
         from dpmsnc.diffusion.sampler import STEPS
-        from dpmsnc.nn.backbones import backbone_class
+        from dpmsnc.nn.backbones import check_reads_labels
 
         check_choices(self, type(self).__init__)
         check_range(self, dropout=(0, 0.99), seed=(0, LARGEST_SEED))
@@ -310,7 +310,7 @@ class DiffusionEstimator(Estimator):
             if not isinstance(getattr(self, name), kind):
                 raise InputError(f"{name} is {getattr(self, name)!r}; pass {kind.__name__}(...)")
         STEPS.find(self.sampling.method)
-        backbone_class(self.backbone)
+        check_reads_labels(self.backbone)
         self.schedule.grid(self.sampling.steps)
         if self.start == "initialiser" and self.parameterisation == "epsilon":
             raise InputError("noise is no correction of an initialiser; use parameterisation='label' or start='random'")

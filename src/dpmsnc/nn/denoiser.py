@@ -82,7 +82,7 @@ class Denoiser(nn.Module):
         self.time = nn.Sequential(
             nn.Linear(TIME_CHANNELS, TIME_CHANNELS), nn.ELU(), nn.Linear(TIME_CHANNELS, hidden_channels)
         )
-        width = hidden_channels + label_channels
+        width = self.backbone.out_channels + label_channels
         hidden = [2 * width] * (head_layers - 1)
         self.head = nn.ModuleList(
             nn.Linear(i, o) for i, o in zip([width, *hidden], [*hidden, num_classes], strict=True)

@@ -19,7 +19,8 @@ class MeanField(nn.Module):
     """Backbone without time, and a head; it may read labels beside features.
 
     The head is a linear map after all convolutions, as the authors of DPM-SNC have it, or the last of the convolutions,
-    as in the GCN of Kipf and Welling. Either way `num_layers` convolutions are passed.
+    as in the GCN of Kipf and Welling. Either way `num_layers` convolutions are passed. Some backbones have a head of
+    their own in place of the linear map.
     """
 
     def __init__(
@@ -37,14 +38,13 @@ class MeanField(nn.Module):
         kind, _ = backbone_class(backbone)
         convolves = head == "convolution"
         if convolves and not kind.convolves_last:
-            raise InputError(f'{kind.__name__} ends in a linear map: leave head at "linear"')
+            raise InputError(f'{kind.__name__} has an end of its own: leave head at "linear"')
         if convolves and num_layers < 2:
             raise InputError("a head that is a convolution is the last of two layers or more: set num_layers=2 or more")
-        self.backbone = make_backbone(
-            backbone, in_channels, hidden_channels, num_layers - convolves, label_channels, dropout
-        )
+        width = num_classes if kind.is_linear and not label_channels else hidden_channels
+        self.backbone = make_backbone(backbone, in_channels, width, num_layers - convolves, label_channels, dropout)
         self.head: nn.Module = (
-            self.backbone.last(hidden_channels, num_classes) if convolves else nn.Linear(hidden_channels, num_classes)
+            self.backbone.last(hidden_channels, num_classes) if convolves else self.backbone.head(num_classes)
         )
 
     def forward(

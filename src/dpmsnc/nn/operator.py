@@ -138,10 +138,11 @@ class GraphTensors:
             )
         return self._operators[name]
 
-    @functools.cached_property
-    def edges_with_loops(self) -> tuple[Tensor, Tensor]:
-        """Source and target of every directed edge and of one self-loop per node, sorted by target."""
-        matrix = sp.csr_array(self.graph.adjacency + sp.eye_array(self.graph.num_nodes, format="csr"))
+    def directed_edges(self, loops: bool) -> tuple[Tensor, Tensor]:
+        """Source and target of every directed edge, with or without one self-loop per node, sorted by target."""
+        matrix = sp.csr_array(self.graph.adjacency)
+        if loops:
+            matrix = sp.csr_array(matrix + sp.eye_array(self.graph.num_nodes, format="csr"))
         matrix.sort_indices()
         target = np.repeat(np.arange(self.graph.num_nodes), np.diff(matrix.indptr))
         source = matrix.indices.astype(np.int64)
@@ -164,10 +165,17 @@ def mean_normalised(adjacency: sp.csr_array) -> sp.csr_array:
     return sp.csr_array(sp.diags_array(1 / degree) @ adjacency)
 
 
-OperatorName = Literal["gcn", "gcn-improved", "sum", "mean"]
+def mean_with_self(adjacency: sp.csr_array) -> sp.csr_array:
+    """The rows of A + I, brought to sum 1."""
+    return mean_normalised(sp.csr_array(adjacency + sp.eye_array(adjacency.shape[0], format="csr")))
+
+
+OperatorName = Literal["gcn", "gcn-improved", "sum", "mean", "neighbours", "mean-with-self"]
 MATRICES: dict[OperatorName, Callable[[sp.csr_array], sp.csr_array]] = {
     "gcn": functools.partial(symmetric_normalised, self_loop=1.0),
     "gcn-improved": functools.partial(symmetric_normalised, self_loop=2.0),  # the authors' choice on real graphs
     "sum": sp.csr_array,
     "mean": mean_normalised,
+    "neighbours": functools.partial(symmetric_normalised, self_loop=0.0),
+    "mean-with-self": mean_with_self,
 }

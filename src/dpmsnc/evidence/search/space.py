@@ -66,6 +66,7 @@ _ALWAYS: Ranges = {
     "entropy_weight": (0.1, 0.25, 0.5, 1.0),
     "labelled_entropy_weight": (-0.25, 0.0),
     "mixed_orders": (2, 5, 8),
+    "quick_learning_rate": (0.002, 0.01, 0.05),  # of shallow networks, whose authors search about here
     "sharpening": (0.2, 0.3, 0.5),
     "consistency_weight": (0.5, 0.7, 1.0),
     "input_dropout": (0.0, 0.5),

@@ -7,17 +7,37 @@ wherever the package's own can: in arguments, in saved models and on the command
 from __future__ import annotations
 
 from dpmsnc.config import BackboneSpec
+from dpmsnc.errors import InputError
 from dpmsnc.nn.backbones.base import Backbone
+from dpmsnc.nn.backbones.cpgnn import CPGNN
+from dpmsnc.nn.backbones.fagcn import FAGCN
+from dpmsnc.nn.backbones.fsgnn import FSGNN
 from dpmsnc.nn.backbones.gat import GAT
+from dpmsnc.nn.backbones.gbkgnn import GBKGNN
 from dpmsnc.nn.backbones.gcn import GCN
 from dpmsnc.nn.backbones.gcnii import GCNII
 from dpmsnc.nn.backbones.gin import GIN
+from dpmsnc.nn.backbones.glognn import GloGNN
+from dpmsnc.nn.backbones.gprgnn import GPRGNN
+from dpmsnc.nn.backbones.h2gcn import H2GCN
+from dpmsnc.nn.backbones.jacobi import JacobiConv
+from dpmsnc.nn.backbones.polynormer import Polynormer
 from dpmsnc.nn.backbones.sage import SAGE
 from dpmsnc.nn.backbones.spec import BACKBONES, backbone_class, backbone_name, backbone_options
 
-__all__ = ["BACKBONES", "Backbone", "backbone_class", "backbone_name", "backbone_options", "make_backbone"]
+__all__ = [
+    "BACKBONES",
+    "Backbone",
+    "backbone_class",
+    "backbone_name",
+    "backbone_options",
+    "check_reads_labels",
+    "make_backbone",
+]
 
 BACKBONES.update(gcn=GCN, gat=GAT, gcnii=GCNII, sage=SAGE, gin=GIN)
+BACKBONES.update({"h2gcn": H2GCN, "gpr-gnn": GPRGNN, "fsgnn": FSGNN, "glognn": GloGNN, "fagcn": FAGCN})
+BACKBONES.update({"jacobiconv": JacobiConv, "cpgnn": CPGNN, "gbk-gnn": GBKGNN, "polynormer": Polynormer})
 
 
 def make_backbone(
@@ -35,4 +55,18 @@ def make_backbone(
         LayerNorm((64,), eps=1e-05, elementwise_affine=True)
     """
     kind, options = backbone_class(spec)
-    return kind(in_channels, hidden_channels, num_layers, label_channels, dropout, **options)
+    if label_channels:
+        check_reads_labels(spec)
+    backbone = kind(in_channels, hidden_channels, num_layers, label_channels, dropout, **options)
+    backbone.__dict__.setdefault("out_channels", hidden_channels)  # of a class from outside that does not say
+    return backbone
+
+
+def check_reads_labels(spec: BackboneSpec) -> None:
+    """Raise `InputError` where a backbone reads features alone, so that it cannot be a denoiser."""
+    if not backbone_class(spec)[0].reads_labels:
+        able = ", ".join(name for name, kind in BACKBONES.items() if kind.reads_labels)
+        raise InputError(
+            f"the backbone {backbone_name(spec)} reads no labels, which a denoiser does: it is a plain classifier "
+            f"only; take one of {able}"
+        )

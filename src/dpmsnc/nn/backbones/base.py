@@ -109,14 +109,18 @@ class Additive(Conv):
         return z + self.bias
 
 
-class Linear(Additive):
-    """A linear map of [h || y] that every node applies to itself alone."""
+class Nodewise(Conv):
+    """A convolution that begins with a linear map of every node by itself."""
 
     def lift(self, h: Tensor | Operator, weight: Tensor, graph: GraphTensors) -> Tensor:
         return multiply(h, weight)
 
     def spread(self, y: Tensor, graph: GraphTensors) -> Tensor:
         return y
+
+
+class Linear(Nodewise, Additive):
+    """A linear map of [h || y] that every node applies to itself alone."""
 
 
 class Backbone(nn.Module):
@@ -137,7 +141,15 @@ class Backbone(nn.Module):
     """Whether `backward` knows the way; else the gradient by the labels is left to autograd."""
     conv: ClassVar[type[Conv]]
     convolves_last: ClassVar[bool] = True
-    """Whether a plain classifier may end in a convolution (`last`) instead of a linear map."""
+    """Whether a plain classifier may end in a convolution (`last`) instead of its `head`."""
+    reads_labels: ClassVar[bool] = True
+    """Whether it may be shown labels beside features, as a denoiser must be."""
+    is_linear: ClassVar[bool] = False
+    """Whether it is linear in the features: a plain classifier of it has no hidden layer, its channels are classes."""
+    knows_nodes: ClassVar[bool] = False
+    """Whether it has weights for the nodes of one graph, whose number is the option `num_nodes`."""
+    out_channels: int
+    """Channels of the output: as many as are hidden, unless fields of several layers stand side by side in it."""
 
     def __init__(
         self,
@@ -154,6 +166,7 @@ class Backbone(nn.Module):
     ) -> None:
         super().__init__()
         self.dropout, self.conv_options = dropout, conv_options
+        self.out_channels = hidden_channels
         self.input = Linear(in_channels, label_channels, hidden_channels) if input_layer else None
         self.has_backward = type(self).has_backward and not (residual or norm or input_layer)
 
@@ -170,6 +183,10 @@ class Backbone(nn.Module):
     def last(self, in_channels: int, out_channels: int) -> Conv:
         """A convolution that ends a plain classifier in place of a linear map."""
         return self.conv(in_channels, 0, out_channels, **self.conv_options)
+
+    def head(self, num_classes: int) -> nn.Module:
+        """What makes logits of the output in a plain classifier: a linear map, or a convolution of its own."""
+        return nn.Linear(self.out_channels, num_classes)
 
     def encode(self, graph: GraphTensors, x: Tensor | Operator | None = None) -> Tensor:
         """All that depends on neither labels nor time: shaped (nodes, 1, channels) to meet a batch axis.

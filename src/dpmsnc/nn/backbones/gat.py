@@ -112,10 +112,11 @@ class GAT(Backbone):
 
 
 class Edges:
-    """The edges with self-loops, sorted by target: as operators between nodes and edges, and as a sparse matrix."""
+    """The edges, with self-loops or without, sorted by target: as operators between nodes and edges, and as a sparse
+    matrix."""
 
-    def __init__(self, graph: GraphTensors) -> None:
-        source, target = graph.edges_with_loops
+    def __init__(self, graph: GraphTensors, loops: bool = True) -> None:
+        source, target = graph.directed_edges(loops)
         self.num_nodes = graph.graph.num_nodes
         self.in_degree = torch.bincount(target, minlength=self.num_nodes)
         self.row_start = nn.functional.pad(self.in_degree.cumsum(0), (1, 0)).int()
@@ -129,8 +130,8 @@ class Edges:
         )
 
     @classmethod
-    def of(cls, graph: GraphTensors) -> Edges:
-        return graph.cached("edges", lambda: cls(graph))
+    def of(cls, graph: GraphTensors, loops: bool = True) -> Edges:
+        return graph.cached("edges" if loops else "edges/no loops", lambda: cls(graph, loops))
 
     def softmax(self, e: Tensor) -> Tensor:
         """exp(e) of every edge, brought to sum 1 over the edges into each node."""
