@@ -12,12 +12,15 @@ from dpmsnc.nn.backbones.gat import GAT
 from dpmsnc.nn.backbones.gcn import GCN
 from dpmsnc.nn.backbones.gcnii import GCNII
 from dpmsnc.nn.backbones.gin import GIN
+from dpmsnc.nn.backbones.residual import GT, GATSep, GTSep, ResidualGAT, ResidualGCN, ResidualSAGE, ResNet
 from dpmsnc.nn.backbones.sage import SAGE
 from dpmsnc.nn.backbones.spec import BACKBONES, backbone_class, backbone_name, backbone_options
 
 __all__ = ["BACKBONES", "Backbone", "backbone_class", "backbone_name", "backbone_options", "make_backbone"]
 
 BACKBONES.update(gcn=GCN, gat=GAT, gcnii=GCNII, sage=SAGE, gin=GIN)
+BACKBONES.update({"resnet": ResNet, "residual-gcn": ResidualGCN, "residual-sage": ResidualSAGE})
+BACKBONES.update({"residual-gat": ResidualGAT, "gat-sep": GATSep, "gt": GT, "gt-sep": GTSep})
 
 
 def make_backbone(

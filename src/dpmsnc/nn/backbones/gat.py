@@ -42,7 +42,7 @@ class GATConv(Conv):
         check_number("heads", heads, 1, whole=True)
         check_number("attention_dropout", attention_dropout, 0, 0.99)
         self.dropout = attention_dropout
-        self.heads = max(count for count in range(1, heads + 1) if out_channels % count == 0)
+        self.heads = most_heads(out_channels, heads)
         width = out_channels // self.heads
         # PyG's initialisation: Glorot on (heads, width), not on the (heads * width, heads) matrix it stands for
         bound = math.sqrt(6 / (self.heads + width))
@@ -58,18 +58,35 @@ class GATConv(Conv):
 
     def finish(self, z: Tensor, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
         edges = Edges.of(graph)
-        nodes, batch, channels = z.shape
         attention = dropout(edges.softmax(self.scores(z, graph)), self.dropout, generator)
-        mixed = attend(edges, attention, z.reshape(nodes, batch * self.heads, -1))
-        return mixed.view(nodes, batch, channels) + self.bias
+        return attend(edges, attention, split_heads(z, self.heads)).view(z.shape) + self.bias
 
     def scores(self, z: Tensor, graph: GraphTensors) -> Tensor:
         """What the softmax is taken of: a row per edge, a column per batch entry and head."""
-        edges = Edges.of(graph)
         # as one dense product: a sum over each head's few channels would run over a short axis
         scores = z @ torch.cat([_block_columns(self.source), _block_columns(self.target)], dim=1)
-        at_source, at_target = (s.flatten(1) for s in scores.split(self.heads, dim=-1))
-        return nn.functional.leaky_relu(edges.from_source(at_source) + edges.from_target(at_target), NEGATIVE_SLOPE)
+        return additive_scores(Edges.of(graph), *scores.split(self.heads, dim=-1))
+
+
+def most_heads(channels: int, heads: int) -> int:
+    """As many heads as divide the channels, at most so many."""
+    return max(count for count in range(1, heads + 1) if channels % count == 0)
+
+
+def split_heads(z: Tensor, heads: int) -> Tensor:
+    """(nodes, batch, channels) as one field for every batch entry and head."""
+    return z.reshape(len(z), z.shape[1] * heads, -1)
+
+
+def additive_scores(edges: Edges, at_source: Tensor, at_target: Tensor) -> Tensor:
+    """LeakyReLU(s_j + r_i) of every edge from j to i, given both terms at the nodes (nodes, batch, heads)."""
+    summed = edges.from_source(at_source.flatten(1)) + edges.from_target(at_target.flatten(1))
+    return nn.functional.leaky_relu(summed, NEGATIVE_SLOPE)
+
+
+def inner_products(edges: Edges, at_source: Tensor, at_target: Tensor) -> Tensor:
+    """<q_j, k_i> of every edge from j to i (edges, fields), of two fields (nodes, fields, channels)."""
+    return _InnerProducts.apply(edges, at_source, at_target)
 
 
 def attend(edges: Edges, attention: Tensor, z: Tensor) -> Tensor:
@@ -112,10 +129,11 @@ class GAT(Backbone):
 
 
 class Edges:
-    """The edges with self-loops, sorted by target: as operators between nodes and edges, and as a sparse matrix."""
+    """The edges, with self-loops or without, sorted by target: as operators between nodes and edges, and as a sparse
+    matrix."""
 
-    def __init__(self, graph: GraphTensors) -> None:
-        source, target = graph.edges_with_loops
+    def __init__(self, graph: GraphTensors, loops: bool = True) -> None:
+        source, target = graph.edges_with_loops if loops else graph.edges_without_loops
         self.num_nodes = graph.graph.num_nodes
         self.in_degree = torch.bincount(target, minlength=self.num_nodes)
         self.row_start = nn.functional.pad(self.in_degree.cumsum(0), (1, 0)).int()
@@ -129,15 +147,16 @@ class Edges:
         )
 
     @classmethod
-    def of(cls, graph: GraphTensors) -> Edges:
-        return graph.cached("edges", lambda: cls(graph))
+    def of(cls, graph: GraphTensors, loops: bool = True) -> Edges:
+        return graph.cached("edges" if loops else "edges/no loops", lambda: cls(graph, loops))
 
     def softmax(self, e: Tensor) -> Tensor:
-        """exp(e) of every edge, brought to sum 1 over the edges into each node."""
+        """exp(e) of every edge, brought to sum 1 over the edges into each node that has any."""
         with torch.no_grad():  # the softmax does not depend on what is subtracted
             highest = self.from_target(torch.segment_reduce(e, "max", lengths=self.in_degree, axis=0))
         weight = (e - highest).exp()
-        return weight * self.from_target(self.to_target(weight).reciprocal())
+        total = self.to_target(weight).clamp_min(torch.finfo(weight.dtype).tiny)  # 0 where no edge arrives
+        return weight * self.from_target(total.reciprocal())
 
     def matrix(self, value: Tensor) -> Tensor:
         """The sparse matrix that has `value` on the edges; row i holds the edges into node i."""
@@ -165,11 +184,32 @@ class _Attend(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, Tensor]:
         edges, (attention, z), grad = ctx.edges, ctx.saved_tensors, _by_field(grad)
         grad_z = _mix(edges, attention.index_select(1, edges.reverse), grad)
-        grad_attention = torch.empty_like(attention)
-        for k in range(len(z)):
-            at_edges = torch.sparse.sampled_addmm(edges.matrix(attention[k]), grad[k], z[k].T, beta=0)
-            grad_attention[k] = at_edges.values()
-        return None, _by_field(grad_attention), _by_field(grad_z)
+        return None, _by_field(_at_edges(edges, z, grad)), _by_field(grad_z)
+
+
+class _InnerProducts(torch.autograd.Function):
+    # The other way round: products at the edges forward, and in the backward two sparse products by their gradient.
+    @staticmethod
+    def forward(ctx: Any, edges: Edges, at_source: Tensor, at_target: Tensor) -> Tensor:
+        at_source, at_target = _by_field(at_source), _by_field(at_target)
+        ctx.edges = edges
+        ctx.save_for_backward(at_source, at_target)
+        return _by_field(_at_edges(edges, at_source, at_target))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, Tensor]:
+        edges, (at_source, at_target), grad = ctx.edges, ctx.saved_tensors, _by_field(grad)
+        by_source = _mix(edges, grad.index_select(1, edges.reverse), at_target)
+        return None, _by_field(by_source), _by_field(_mix(edges, grad, at_source))
+
+
+def _at_edges(edges: Edges, at_source: Tensor, at_target: Tensor) -> Tensor:
+    """Inner products (fields, edges) of fields (fields, nodes, channels) at both ends of every edge."""
+    out = at_source.new_empty(len(at_source), len(edges.column))
+    pattern = edges.matrix(torch.zeros_like(out[0]))
+    for k in range(len(at_source)):
+        out[k] = torch.sparse.sampled_addmm(pattern, at_target[k], at_source[k].T, beta=0).values()
+    return out
 
 
 def _mix(edges: Edges, attention: Tensor, z: Tensor) -> Tensor:
