@@ -17,7 +17,13 @@ from dpmsnc.nn.operator import GraphTensors, Operator
 from random_graphs import both_directions, random_graph
 
 IN, LABELS, OUT = 6, 3, 16
-VARIANTS = ["gcn(improved=True)", "gat(attention_dropout=True, heads=2)", "gcnii(time=False)", "sage(normalize=True)"]
+VARIANTS = [
+    "gcn(improved=True)",
+    "gat(attention_dropout=True, heads=2)",
+    "gat(activation='relu')",
+    "gcnii(time=False)",
+    "sage(normalize=True)",
+]
 
 
 class WeightedGCNConv(pyg.GCNConv):

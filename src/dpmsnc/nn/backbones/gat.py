@@ -10,7 +10,7 @@ the head of a plain classifier has a single one. The original also drops entries
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +24,7 @@ from dpmsnc.nn.operator import GraphTensors, Operator
 
 MAX_HEADS = 8
 NEGATIVE_SLOPE = 0.2
+ActivationName = Literal["elu", "relu"]
 
 
 class GATConv(Conv):
@@ -100,7 +101,8 @@ def _block_columns(vectors: Tensor) -> Tensor:
 
 
 class GAT(Backbone):
-    """Options: `heads`, at most so many; `attention_dropout`, a rate, or True for that of the hidden field."""
+    """Options: `heads`, at most so many; `attention_dropout`, a rate, or True for that of the hidden field;
+    `activation`, ELU as in the original or ReLU."""
 
     conv: ClassVar[type[GATConv]] = GATConv
 
@@ -114,17 +116,21 @@ class GAT(Backbone):
         *,
         heads: int = MAX_HEADS,
         attention_dropout: bool | float = False,
+        activation: ActivationName = "elu",
         **options: Any,
     ) -> None:
         rate = dropout if attention_dropout is True else float(attention_dropout)
         attention: dict[str, Any] = {"heads": heads, "attention_dropout": rate}
         super().__init__(in_channels, hidden_channels, num_layers, label_channels, dropout, **attention, **options)
+        self.activation = activation
 
     def last(self, in_channels: int, out_channels: int) -> GATConv:
         """With a single head, as in the original on Cora and Citeseer (on Pubmed it averages eight)."""
         return self.conv(in_channels, 0, out_channels, **(self.conv_options | {"heads": 1}))
 
     def leave(self, z: Tensor, generator: torch.Generator | None) -> Tensor:
+        if self.activation == "relu":
+            return super().leave(z, generator)
         return dropout(nn.functional.elu(z, inplace=True), self.dropout, generator)
 
 
