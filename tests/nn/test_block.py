@@ -7,7 +7,7 @@ from torch import nn
 
 from dpmsnc.nn.backbones import make_backbone
 from dpmsnc.nn.backbones.base import Conv
-from dpmsnc.nn.backbones.block import Block, Norm
+from dpmsnc.nn.backbones.block import Block, NodeNorm, Norm
 from dpmsnc.nn.denoiser import Denoiser
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
@@ -18,6 +18,7 @@ OPTIONS = [
     {"residual": True},
     {"norm": "layer"},
     {"norm": "batch"},
+    {"norm": "nodes"},
     {"input_layer": True},
     {"residual": True, "norm": "batch", "input_layer": True},
 ]
@@ -82,6 +83,8 @@ WITH_OPTIONS = [*DENSE, "gcnii"]
 def normalised(norm, z, training):
     if isinstance(norm.norm, nn.LayerNorm):
         mean, variance = z.mean(dim=-1, keepdim=True), z.var(dim=-1, keepdim=True, unbiased=False)
+    elif isinstance(norm.norm, NodeNorm):
+        mean, variance = z.mean(dim=0), z.var(dim=0, unbiased=False)
     elif training:
         mean, variance = z.mean(dim=(0, 1)), z.var(dim=(0, 1), unbiased=False)
     else:
