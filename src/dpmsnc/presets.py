@@ -83,6 +83,7 @@ _PAPER: dict[str, dict[str, Any]] = {
         ),
     },
     "heterophilic": {
+        "backbone": "gat-sep",
         "hidden_channels": 256,
         "scaling": "raw",
         "training": replace(_TRAINING, learning_rate=3e-4, weight_decay=1e-5, initialiser_refreshes=100),
