@@ -107,10 +107,8 @@ def _draw(ax: Axes, corner: Mapping[str, str], name: str) -> None:
         if mines[i, j]:
             ax.plot(j + 0.5, i + 0.5, "o", color=INK, markersize=7 if counts[i][j] == HIDDEN else 9, alpha=0.9)
         if counts[i][j] != HIDDEN:
-            look = WRONG if wrong else "white" if mines[i, j] else MUTED
-            weight = "bold" if wrong else "normal"
-            ax.text(
-                j + 0.5, i + 0.53, str(counts[i][j]), ha="center", va="center", fontsize=7, color=look, weight=weight
-            )
+            colour, weight = "white" if mines[i, j] else WRONG if wrong else MUTED, "bold" if wrong else "normal"
+            look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "color": colour, "weight": weight}
+            ax.text(j + 0.5, i + 0.53, str(counts[i][j]), **look)
     ax.set(xlim=(0, n), ylim=(n, 0), aspect="equal")
     ax.set_axis_off()
