@@ -144,8 +144,8 @@ class Training:
     """Stop after so many evaluations without a better validation score; with start="initialiser" also after two fifths
     of them without a lead over the initialiser."""
     select_by: str | None = None
-    """The metric of validation labels that chooses weights, such as "accuracy" or "graph_accuracy"; None takes the
-    target's own, and with start="initialiser" the likelihood."""
+    """The metric of validation labels that chooses weights, such as "accuracy", "graph_accuracy" or, of marginals,
+    "roc_auc"; None takes the target's own, and with start="initialiser" the likelihood."""
     batch_size: int | None = None
     """Graphs of a step where several fully labelled ones are learned from with start="random"; None takes all."""
     class_shares: ClassShares = "auto"

@@ -40,6 +40,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.registry import Registry
 
@@ -68,6 +69,17 @@ class Metric:
 
 
 METRICS: Registry[Metric] = Registry("metric")
+
+
+def selecting(name: str, kind: str, *needs: Need) -> Metric:
+    """The metric of that name, to choose weights by where labels are of that kind and there is what it needs, or an
+    `InputError` where it cannot."""
+    metric = METRICS.find(name)
+    if kind not in metric.fits or metric.needs not in needs:
+        raise InputError(f"select_by={name!r} does not score predicted labels that are a {kind}")
+    return metric
+
+
 FLOOR = 1e-12
 """Least probability that a log-loss counts: frequencies among a few samples may be 0."""
 

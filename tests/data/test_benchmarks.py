@@ -156,3 +156,27 @@ def test_label_propagation_has_the_papers_mean_and_spread_on_its_random_splits(n
     answers = [task.graph.encode(model.predict(condition_on="train")) for task, model in zip(tasks, models)]
     accuracies = [100 * accuracy(answer, task.truth, ~task.train) for answer, task in zip(answers, tasks)]
     assert (round(np.mean(accuracies), 1), round(np.std(accuracies), 1)) == (mean, std)
+
+
+def test_files_as_their_authors_published_them_are_read(tmp_path, offline_pyg):
+    ours = load("minesweeper", seed=1, root=tmp_path, download=True)
+    arrays = np.load(tmp_path / "minesweeper.npz")
+    graph = ours.graph.with_labels(ours.truth)
+    published = {
+        "node_features": graph.x.toarray(),
+        "node_labels": graph.y,
+        "edges": graph.edge_index.T,
+        **{f"{mask}s": arrays[mask] for mask in ("train_mask", "val_mask", "test_mask")},
+    }
+    np.savez(tmp_path / "amazon_ratings.npz", **published)
+    theirs = load("amazon_ratings", seed=1, root=tmp_path)
+    assert (theirs.graph.edge_index == ours.graph.edge_index).all() and (theirs.truth == ours.truth).all()
+    assert (theirs.graph.x == graph.x.toarray()).all()
+    for mask in ("train", "validation", "test"):
+        assert (getattr(theirs, mask) == getattr(ours, mask)).all()
+
+
+def test_the_heterophilous_graphs_that_have_to_be_fetched_are_named(tmp_path):
+    for name in ("roman_empire", "amazon_ratings"):
+        with pytest.raises(InputError, match=rf"{name}\.npz is missing.*load\(\"{name}\", download=True\)"):
+            load(name, root=tmp_path)

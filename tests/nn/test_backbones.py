@@ -18,7 +18,13 @@ from random_graphs import both_directions, random_graph
 
 IN, LABELS, OUT = 6, 3, 16
 READING = [name for name, kind in BACKBONES.items() if kind.reads_labels]
-VARIANTS = ["gcn(improved=True)", "gat(attention_dropout=True, heads=2)", "gcnii(time=False)", "sage(normalize=True)"]
+VARIANTS = [
+    "gcn(improved=True)",
+    "gat(attention_dropout=True, heads=2)",
+    "gat(activation='relu')",
+    "gcnii(time=False)",
+    "sage(normalize=True)",
+]
 
 
 class WeightedGCNConv(pyg.GCNConv):

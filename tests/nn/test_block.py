@@ -5,9 +5,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from dpmsnc.nn.backbones import BACKBONES, make_backbone
+from dpmsnc.nn.backbones import make_backbone
 from dpmsnc.nn.backbones.base import Conv
-from dpmsnc.nn.backbones.block import Block, Norm
+from dpmsnc.nn.backbones.block import Block, NodeNorm, Norm
 from dpmsnc.nn.denoiser import Denoiser
 from dpmsnc.nn.mean_field import MeanField
 from dpmsnc.nn.operator import GraphTensors
@@ -18,6 +18,7 @@ OPTIONS = [
     {"residual": True},
     {"norm": "layer"},
     {"norm": "batch"},
+    {"norm": "nodes"},
     {"input_layer": True},
     {"residual": True, "norm": "batch", "input_layer": True},
 ]
@@ -76,11 +77,14 @@ def gat(conv, h):
 
 
 DENSE = {"gcn": gcn, "sage": sage, "gin": gin, "gat": gat}
+WITH_OPTIONS = [*DENSE, "gcnii"]
 
 
 def normalised(norm, z, training):
     if isinstance(norm.norm, nn.LayerNorm):
         mean, variance = z.mean(dim=-1, keepdim=True), z.var(dim=-1, keepdim=True, unbiased=False)
+    elif isinstance(norm.norm, NodeNorm):
+        mean, variance = z.mean(dim=0), z.var(dim=0, unbiased=False)
     elif training:
         mean, variance = z.mean(dim=(0, 1)), z.var(dim=(0, 1), unbiased=False)
     else:
@@ -123,7 +127,7 @@ def dense_gcnii(backbone, h, y, time, training):
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(map(str, options.values())))
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("name", WITH_OPTIONS)
 @pytest.mark.parametrize("training", [False, True])
 def test_options_are_what_the_formula_says(name, options, training):
     backbone, graph, (y, time) = made(name, options), tensors(), fields()
@@ -136,7 +140,7 @@ def test_options_are_what_the_formula_says(name, options, training):
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(map(str, options.values())))
-@pytest.mark.parametrize("name", BACKBONES)
+@pytest.mark.parametrize("name", WITH_OPTIONS)
 def test_all_parameters_of_options_get_a_gradient_with_dropout_too(name, options):
     backbone, graph, (y, time) = made(name, options, dropout=0.2), tensors(), fields()
     h = backbone(backbone.encode(graph), graph, y, time, torch.Generator().manual_seed(0))

@@ -18,6 +18,7 @@ OPTIONS = [
     "gcnii(input_layer=True, norm='batch', residual=True)",
     "gat(norm='layer', residual=True)",
     "gcn(norm='batch')",
+    "gcn(norm='nodes', residual=True)",
     "gin(input_layer=True)",
     "sage(input_layer=True, norm='layer', normalize=True, residual=True)",
 ]

@@ -59,13 +59,14 @@ def test_propagation_against_its_formula(name):
     np.testing.assert_allclose(operator(torch.eye(graph.num_nodes, dtype=torch.float64)), expected, atol=1e-7)
 
 
-def test_edges_with_loops_are_sorted_by_target():
+@pytest.mark.parametrize("loops", [True, False])
+def test_edges_are_sorted_by_target_and_have_loops_where_asked_for(loops):
     graph = random_graph()
-    source, target = GraphTensors.of(graph).directed_edges(loops=True)
+    source, target = GraphTensors.of(graph).directed_edges(loops)
     assert (target.diff() >= 0).all()
     found = np.zeros((graph.num_nodes, graph.num_nodes))
     np.add.at(found, (target.numpy(), source.numpy()), 1)
-    np.testing.assert_array_equal(found, graph.adjacency.toarray() + np.eye(graph.num_nodes))
+    np.testing.assert_array_equal(found, graph.adjacency.toarray() + loops * np.eye(graph.num_nodes))
 
 
 def test_tensors_of_a_graph_are_made_once_for_each_use():

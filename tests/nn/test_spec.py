@@ -77,7 +77,7 @@ def test_names_options_and_classes(spec, kind, options, name):
 
 def test_options_are_keyword_arguments_of_the_class_and_of_its_convolution():
     assert set(backbone_options(GCN)) == {"improved"} | COMMON
-    assert set(backbone_options(GAT)) == {"heads", "attention_dropout"} | COMMON
+    assert set(backbone_options(GAT)) == {"heads", "attention_dropout", "activation"} | COMMON
     assert set(backbone_options(GCNII)) == {"time", "alpha", "theta"} | COMMON
     assert set(backbone_options(Toy)) == {"scale"} | COMMON
     assert set(backbone_options(Whole)) == {"bias"}

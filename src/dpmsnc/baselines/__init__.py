@@ -22,6 +22,7 @@ from dpmsnc.baselines.specialised import SPECIALISED
 from dpmsnc.baselines.spectral import Spectral
 from dpmsnc.baselines.spn import SPN
 from dpmsnc.baselines.stack import Stack
+from dpmsnc.baselines.tuned import TUNED_BACKBONES  # noqa: F401 (registers its methods)
 from dpmsnc.estimators.masked_labels import MaskedLabels
 from dpmsnc.estimators.methods import METHODS
 

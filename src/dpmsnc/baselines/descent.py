@@ -1,6 +1,7 @@
 """Descent on a loss, with the weights kept that are best on validation nodes: the loop that several baselines share.
 
-The best prediction is the most accurate one, of equals the one with the least loss. The original methods differ in
+The best prediction is the most accurate one, or the one with the best of another metric, of equals the one with the
+least loss. The original methods differ in
 this (GRAND and G3NN keep the least validation loss); one rule for all that descend here makes their rows comparable.
 (`GNN` keeps the first of equals.)
 """
@@ -17,20 +18,22 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dpmsnc.graph import UNKNOWN
+from dpmsnc.metrics import selecting
 
 Weights = dict[str, Tensor]
 
 
 class Selection:
-    """Tells which prediction is best on validation nodes, by accuracy and then by loss, and when to stop."""
+    """Tells which prediction is best on validation nodes, by a metric and then by loss, and when to stop."""
 
-    def __init__(self, y_validation: NDArray[np.int64], patience: int) -> None:
+    def __init__(self, y_validation: NDArray[np.int64], patience: int, select_by: str | None = None) -> None:
+        self.metric = None if select_by is None else selecting(select_by, "class", "labels", "probabilities")
         self.nodes = torch.from_numpy(np.flatnonzero(y_validation != UNKNOWN))
         self.labels = torch.from_numpy(y_validation)[self.nodes]
         self.possible = len(self.nodes) > 0
         self.patience = self.left = patience
-        self.best = (-1.0, -math.inf)
-        self.top_accuracy, self.least_loss = -1.0, math.inf
+        self.best = (-math.inf, -math.inf)
+        self.top_score, self.least_loss = -math.inf, math.inf
 
     @property
     def spent(self) -> bool:
@@ -45,15 +48,22 @@ class Selection:
         if not self.possible:
             return True
         q = z[self.nodes]
-        accuracy = float((q.argmax(dim=1) == self.labels).float().mean())
+        score = self.score(q)
         loss = float(F.nll_loss((q / q.sum(dim=1, keepdim=True)).log(), self.labels))
-        improved = accuracy > self.top_accuracy or loss < self.least_loss
+        improved = score > self.top_score or loss < self.least_loss
         self.left = self.patience if improved else self.left - 1
-        self.top_accuracy, self.least_loss = max(accuracy, self.top_accuracy), min(loss, self.least_loss)
-        best = (accuracy, -loss) >= self.best
+        self.top_score, self.least_loss = max(score, self.top_score), min(loss, self.least_loss)
+        best = (score, -loss) >= self.best
         if best:
-            self.best = (accuracy, -loss)
+            self.best = (score, -loss)
         return best
+
+    def score(self, q: Tensor) -> float:
+        """The metric of class probabilities (validation nodes, classes), the higher the better."""
+        if self.metric is None:
+            return float((q.argmax(dim=1) == self.labels).float().mean())
+        answers = q if self.metric.needs == "probabilities" else q.argmax(dim=1)
+        return self.metric.gain(answers.numpy(), self.labels.numpy(), np.ones(len(q), dtype=bool))
 
 
 def descend(
@@ -65,13 +75,14 @@ def descend(
     epochs: int,
     patience: int,
     evaluate_every: int,
+    select_by: str | None = None,
 ) -> None:
     """Train a network, and leave it with the weights of the best evaluation; without validation nodes, the last ones.
 
-    `loss` and `predict` use the network. Training ends early when neither accuracy nor loss on validation nodes has
-    improved for `patience` epochs.
+    `loss` and `predict` use the network. Training ends early when neither loss nor accuracy, or the metric that was
+    asked for, has improved on validation nodes for `patience` epochs.
     """
-    selection = Selection(y_validation, max(1, patience // evaluate_every))
+    selection = Selection(y_validation, max(1, patience // evaluate_every), select_by)
     best: Weights | None = None
     for epoch in range(1, epochs + 1):
         take_step(optimiser, loss())

@@ -13,10 +13,11 @@ Sharpening", arXiv 2605.20248, 2026.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -63,7 +64,9 @@ class EntropySharpening(Baseline):
     evaluate_every: int = 10
     scaling: ScalingName = "unit"
     seed: int = 0
+    select_by: str | None = None
 
+    added_later: ClassVar[Mapping[str, Any]] = {"select_by": None}
     ranges: ClassVar[Ranges] = {"order": (0, inf)}
 
     def _build(self, in_channels: int, num_classes: int) -> MeanField:
@@ -82,6 +85,7 @@ class EntropySharpening(Baseline):
             self.epochs,
             self.patience,
             self.evaluate_every,
+            self.select_by,
         )
         self.network_ = release(network)
 

@@ -6,9 +6,10 @@ errors. It is the GCN, GAT, ... row of every table, and the mean-field initialis
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -25,7 +26,7 @@ from dpmsnc.estimators.base import METHODS, Method, seeded
 from dpmsnc.estimators.search_space import BINARY, CONVOLVING, OURS, SLOWLY, SearchSpace
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.graph.features import Features
-from dpmsnc.metrics import METRICS, best_threshold
+from dpmsnc.metrics import METRICS, best_threshold, selecting
 from dpmsnc.nn.backbones import backbone_class, backbone_name
 from dpmsnc.nn.input_dropout import GraphInputDropout
 from dpmsnc.nn.mean_field import MeanField
@@ -38,6 +39,8 @@ from dpmsnc.targets import OneClass, Tags, Target
 class GNN(Baseline):
     """Any backbone as a plain classifier; the epoch with the best validation accuracy is kept.
 
+    `select_by` names another metric of validation labels to choose by, such as "roc_auc" where two classes are
+    unbalanced.
     Of tags it is the epoch with the best micro-F1 under its best threshold, of numbers that with the least error. Tags
     and numbers on a graph without features are found from its structure (`dpmsnc.graph.structure`).
 
@@ -64,7 +67,9 @@ class GNN(Baseline):
     evaluate_every: int = 10
     scaling: ScalingName = "unit"
     seed: int = 0
+    select_by: str | None = None
 
+    added_later: ClassVar[Mapping[str, Any]] = {"select_by": None}
     kinds = ("class", "tags", "value")
 
     def _build(self, in_channels: int, num_classes: int) -> MeanField:
@@ -99,11 +104,14 @@ class GNN(Baseline):
         nodes = torch.from_numpy(np.flatnonzero(target.known(y.numpy())))
         loss = training_loss(target, y[nodes])
         best, weights = -np.inf, weights_of(network)
+        if self.select_by is not None:
+            selecting(self.select_by, target.kind, "labels", "probabilities")
         for epoch in range(1, epochs + 1):
             seen = thinned(self.input_dropout, generator)
             take_step(optimiser, loss(network(seen, generator)[nodes]) + penalties(network, tensors, y))
             if epoch % self.evaluate_every == 0 or epoch == epochs:
-                score = validation_score(target, self._answers(network, tensors), y_validation)
+                answers = self._answers(network, tensors)
+                score = validation_score(target, answers, y_validation, self.select_by)
                 if score > best or np.isnan(score):
                     best, weights = score, weights_of(network)
         network.load_state_dict(weights)
@@ -138,15 +146,19 @@ def training_loss(target: Target, y: Tensor) -> Callable[[Tensor], Tensor]:
     return lambda output: target.loss(output, field).mean()
 
 
-def validation_score(target: Target, answers: NDArray[np.float64], y_validation: NDArray[np.int64]) -> float:
+def validation_score(
+    target: Target, answers: NDArray[np.float64], y_validation: NDArray[np.int64], select_by: str | None = None
+) -> float:
     """How good marginals are on validation labels, the higher the better; NaN where there are none."""
-    if isinstance(target, OneClass):
+    nodes, metric = target.known(y_validation), METRICS.find(select_by or target.metric)
+    if metric.needs == "probabilities":
+        return metric.gain(answers, y_validation, nodes)
+    if isinstance(target, OneClass) and select_by is None:
         return validation_accuracy(answers, y_validation)
-    nodes = target.known(y_validation)
     if isinstance(target, Tags):
         return best_threshold(answers, y_validation, nodes)[1]
     predicted = target.nearest(torch.from_numpy(target.mean_field(answers))).numpy()
-    return METRICS.find(target.metric).gain(predicted, y_validation, nodes)
+    return metric.gain(predicted, y_validation, nodes)
 
 
 @torch.no_grad()

@@ -2,8 +2,9 @@
 
 A data set is one file `<name>.npz` in the folder `root`, else in the folder that the environment variable DPMSNC_DATA
 names, else in ~/.cache/dpmsnc. The file is what `Graph.from_npz` reads, with the official splits, if there are any, as
-S x N masks `train_mask`, `val_mask`, `test_mask`. `download=True` fetches a missing one through the data set classes of
-PyTorch Geometric and writes that file. Data sets of many graphs are in `data.inductive`.
+S x N masks `train_mask`, `val_mask`, `test_mask`; heterophilous graphs also in the format of their authors.
+`download=True` fetches a missing one through the data set classes of PyTorch Geometric and writes that file. Data sets
+of many graphs are in `data.inductive`.
 
 How each set is split is a column of `BENCHMARKS`; the seed picks among the official splits or draws one.
 """
@@ -23,10 +24,10 @@ from scipy.sparse.csgraph import connected_components
 
 from dpmsnc.data.task import Task
 from dpmsnc.errors import InputError
-from dpmsnc.files import pack_arrays, read_arrays, write_whole
+from dpmsnc.files import pack_arrays, write_whole
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.graph.masks import MASKS
-from dpmsnc.graph.npz import npz_parts
+from dpmsnc.graph.npz import npz_parts, read_parts
 
 Mask = NDArray[np.bool_]
 Split = tuple[Mask, Mask, Mask]
@@ -102,7 +103,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "minesweeper": Benchmark(official, ("HeterophilousGraphDataset", "Minesweeper")),
     "tolokers": Benchmark(official, ("HeterophilousGraphDataset", "Tolokers")),
     "chameleon_filtered": Benchmark(
-        official, hint="it is in github.com/yandex-research/heterophilous-graphs, folder data, under other array names"
+        official, hint="it is in the folder data of github.com/yandex-research/heterophilous-graphs"
     ),
     "roman_empire_nofeat": Benchmark(
         at_random(0.5, 0.25), hint="it is roman_empire without features, which can be downloaded by that name"
@@ -140,7 +141,8 @@ def read(
         if not download or BENCHMARKS[name].source is None:
             raise InputError(_how_to_get(name, path))
         _download(BENCHMARKS[name], path)
-    return Graph.from_npz(path, all_labels=True), read_arrays(path, MASKS)[0]
+    parts = read_parts(path)
+    return Graph.from_npz(path, all_labels=True), {mask: parts[mask] for mask in MASKS if mask in parts}
 
 
 def split_version(name: str) -> int:

@@ -42,8 +42,9 @@ class NodeClassifier(DiffusionEstimator):
     """Learns p(y_U | G, y_L) with a diffusion model over labels, and answers with joint labellings.
 
     Args:
-        backbone: The graph network inside the denoiser: "gcn", "gat", "gcnii", "sage", "gin"; a name with options, as
-            in "gcn(norm='layer')" or ("gcn", {"norm": "layer"}); or a class of your own.
+        backbone: The graph network inside the denoiser: "gcn", "gat", "gcnii", "sage", "gin", or a residual network
+            such as "gat-sep"; a name with options, as in "gcn(norm='layer')" or ("gcn", {"norm": "layer"}); or a class
+            of your own.
         initialiser: What the network begins as. "auto" chooses among simple methods by labels that they have not seen;
             else "pta", "gnn" (the same backbone, plain), "grand", "g3nn", "gmnn", "gcn", "gat" (which drops attention),
             "sage", "stack" (a mixture), "lp", "uniform", or another method; in Python also a name with settings, as in

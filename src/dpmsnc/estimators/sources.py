@@ -20,7 +20,7 @@ from dpmsnc.diffusion.objective import Objective
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.base import only
 from dpmsnc.graph import Graph
-from dpmsnc.metrics import METRICS
+from dpmsnc.metrics import selecting
 from dpmsnc.targets import Tags
 from dpmsnc.training.corrected import Corrected, Exam
 from dpmsnc.training.corrected_tags import CorrectedTags
@@ -79,9 +79,9 @@ def check_metric(model: DiffusionEstimator, graph: Graph) -> None:
     name = model.training.select_by
     if name is None:
         return
-    metric = METRICS.find(name)
-    if model.target_.kind not in metric.fits or metric.needs not in ("labels", "member"):
-        raise InputError(f"select_by={name!r} does not score predicted labels that are a {model.target_.kind}")
+    metric = selecting(name, model.target_.kind, "labels", "member", "probabilities")
+    if metric.needs == "probabilities" and model.parameterisation == "epsilon":
+        raise InputError(f"select_by={name!r} needs marginals, which a model of noise has not; use 'label'")
     if metric.needs == "member" and graph.member is None:
         raise InputError(f"select_by={name!r} needs several graphs; fit a list of them")
 

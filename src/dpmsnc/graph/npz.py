@@ -1,4 +1,7 @@
-"""A `Graph` in an .npz file, in the format of docs/data.md. Nothing is unpickled, and only known keys are read."""
+"""A `Graph` in an .npz file, in the format of docs/data.md. Nothing is unpickled, and only known keys are read.
+
+Files in which Platonov et al. published the heterophilous graphs are read, too: they have these arrays by other names.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,13 @@ FEATURES = ("x", "x_data", "x_indices", "x_indptr", "x_shape", "feature_names")
 LABELS = ("y", "y_multi", "classes", "target")
 KEYS = ("edge_index", "edge_attr", "directed", "member", "ids", *FEATURES, *LABELS, *MASKS)
 """The arrays that are read from an .npz file."""
+PUBLISHED = {
+    "edge_index": "edges",
+    "x": "node_features",
+    "y": "node_labels",
+    **{mask: f"{mask}s" for mask in MASKS},
+}
+"""Our names of the arrays in files of Platonov et al., and theirs; their edges are rows."""
 FEW = 10**6
 """So many nodes or feature columns are always believed, even where nothing in a file is said of them."""
 
@@ -31,7 +41,7 @@ FEW = 10**6
 def load_npz(path: str | os.PathLike[str], all_labels: bool = False, split: int | None = None) -> Graph:
     """`Graph.from_npz`."""
     advice = "pass an .npz file as described in docs/data.md"
-    parts, _ = read_arrays(path, KEYS)
+    parts = read_parts(path)
     if "edge_index" not in parts:
         raise InputError(f"{path} has no edge_index; {advice}")
     try:
@@ -39,6 +49,15 @@ def load_npz(path: str | os.PathLike[str], all_labels: bool = False, split: int 
     except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{path} does not hold a graph ({error}); {advice}") from error
     return hide_by_masks(graph, {name: parts[name].T for name in MASKS if name in parts}, split, all_labels)
+
+
+def read_parts(path: str | os.PathLike[str]) -> dict[str, Array]:
+    """The arrays of a file by our names, whichever of the two formats it has."""
+    parts, names = read_arrays(path, (*KEYS, *PUBLISHED.values()))
+    if "edge_index" in names or "edges" not in names:
+        return {name: parts[name] for name in KEYS if name in parts}
+    found = {ours: parts[theirs] for ours, theirs in PUBLISHED.items() if theirs in parts}
+    return found | {"edge_index": found["edge_index"].T}
 
 
 def save_npz(graph: Graph, path: str | os.PathLike[str]) -> None:

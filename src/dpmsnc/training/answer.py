@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dpmsnc.diffusion.posterior import Posterior
-from dpmsnc.metrics import best_threshold
+from dpmsnc.metrics import Metric, best_threshold
 from dpmsnc.targets import Tags
 
 
@@ -18,3 +18,11 @@ def answered(posterior: Posterior, labels: Tensor, validation: Tensor, generator
     marginals = posterior.marginals(1, temperature, generator).double()
     threshold, _ = best_threshold(marginals.cpu().numpy(), labels.cpu().numpy(), validation.cpu().numpy())
     return (marginals > threshold).long()
+
+
+def gain_of_marginals(
+    metric: Metric, posterior: Posterior, labels: Tensor, validation: Tensor, generator: torch.Generator
+) -> float:
+    """A metric of the marginals of validation rows, the higher the better."""
+    marginals = posterior.marginals(1, posterior.sampling.temperature, generator).double()
+    return metric.gain(*(part.cpu().numpy() for part in (marginals, labels, validation)))

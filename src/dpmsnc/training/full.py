@@ -30,7 +30,7 @@ from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.graph.features import Features
 from dpmsnc.metrics import METRICS
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.training.answer import answered
+from dpmsnc.training.answer import answered, gain_of_marginals
 from dpmsnc.training.gradient import Draw
 from dpmsnc.training.optimiser import Optimiser
 from dpmsnc.training.trainer import Outcome
@@ -142,6 +142,8 @@ class FullyLabelled:
         nothing = torch.zeros(len(truth), dtype=torch.bool, device=truth.device)
         known = Known.of(self.target.field(truth), nothing)
         posterior = Posterior(self.optimiser.averaged, self.objective, self.validation.graph, known, self.sampling)
+        if self.metric.needs == "probabilities":
+            return gain_of_marginals(self.metric, posterior, truth, self.validation.known, self.generator)
         predicted = answered(posterior, truth, self.validation.known, self.generator)
         extra = [self.validation.member.cpu().numpy()] if self.metric.needs == "member" else []
         mask = self.validation.known.cpu().numpy()

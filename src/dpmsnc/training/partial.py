@@ -28,7 +28,7 @@ from dpmsnc.diffusion.objective import Objective
 from dpmsnc.diffusion.posterior import Posterior
 from dpmsnc.metrics import METRICS
 from dpmsnc.nn.operator import GraphTensors
-from dpmsnc.training.answer import answered
+from dpmsnc.training.answer import answered, gain_of_marginals
 from dpmsnc.training.buffer import Buffer
 from dpmsnc.training.gradient import Draw
 from dpmsnc.training.optimiser import Optimiser
@@ -189,6 +189,8 @@ class PartlyLabelled:
 
     def rate_answer(self, posterior: Posterior) -> float:
         """The score of what a posterior answers."""
+        if self.metric.needs == "probabilities":
+            return gain_of_marginals(self.metric, posterior, self.labels, self.validation, self.generator)
         return self.rate(answered(posterior, self.labels, self.validation, self.generator))
 
     def rate(self, predicted: Tensor) -> float:

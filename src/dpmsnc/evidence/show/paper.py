@@ -15,6 +15,8 @@ SAME_BACKBONE = {
     "sage(normalize=True)": "sage",
 }
 """Our names of what the paper calls by one name."""
+NOT_PRINTED = "-"
+"""A cell that is empty."""
 
 
 class Figure(NamedTuple):
@@ -39,7 +41,7 @@ class Printed:
     seeds: int | None = 10
     digits: int = 1
     fewer_seeds: Mapping[str, int] | None = None
-    """Of data sets that were run with fewer."""
+    """Of data sets, or methods, that were run with fewer."""
 
     @cached_property
     def figures(self) -> dict[tuple[str, str, str | None, str], Figure]:
@@ -47,8 +49,11 @@ class Printed:
         figures = {}
         for (method, backbone), line in self.rows.items():
             for (dataset, metric), cell in zip(self.columns, line.split(), strict=True):
+                if cell == NOT_PRINTED:
+                    continue
                 mean, _, std = cell.partition("±")
-                seeds = (self.fewer_seeds or {}).get(dataset, self.seeds)
+                fewer = self.fewer_seeds or {}
+                seeds = fewer.get(dataset, fewer.get(method, self.seeds))
                 value = Figure(float(mean), float(std) if std else None, seeds)
                 figures[dataset, method, backbone, metric] = value
         return figures

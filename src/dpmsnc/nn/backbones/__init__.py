@@ -22,6 +22,7 @@ from dpmsnc.nn.backbones.gprgnn import GPRGNN
 from dpmsnc.nn.backbones.h2gcn import H2GCN
 from dpmsnc.nn.backbones.jacobi import JacobiConv
 from dpmsnc.nn.backbones.polynormer import Polynormer
+from dpmsnc.nn.backbones.residual import GT, GATSep, GTSep, ResidualGAT, ResidualGCN, ResidualSAGE, ResNet
 from dpmsnc.nn.backbones.sage import SAGE
 from dpmsnc.nn.backbones.spec import BACKBONES, backbone_class, backbone_name, backbone_options
 
@@ -38,6 +39,8 @@ __all__ = [
 BACKBONES.update(gcn=GCN, gat=GAT, gcnii=GCNII, sage=SAGE, gin=GIN)
 BACKBONES.update({"h2gcn": H2GCN, "gpr-gnn": GPRGNN, "fsgnn": FSGNN, "glognn": GloGNN, "fagcn": FAGCN})
 BACKBONES.update({"jacobiconv": JacobiConv, "cpgnn": CPGNN, "gbk-gnn": GBKGNN, "polynormer": Polynormer})
+BACKBONES.update({"resnet": ResNet, "residual-gcn": ResidualGCN, "residual-sage": ResidualSAGE})
+BACKBONES.update({"residual-gat": ResidualGAT, "gat-sep": GATSep, "gt": GT, "gt-sep": GTSep})
 
 
 def make_backbone(

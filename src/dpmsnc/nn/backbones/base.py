@@ -132,7 +132,8 @@ class Backbone(nn.Module):
 
     Options of all backbones:
         residual: A linear map of the layer's input, labels included, is added to each convolution.
-        norm: Each convolution is followed by a normalisation over channels ("layer") or over nodes ("batch").
+        norm: Each convolution is followed by a normalisation over channels ("layer") or over nodes: with statistics
+            that training records ("batch"), or each field with its own ("nodes").
         input_layer: A linear map of [x || y] and an activation precede the first convolution.
     """
 

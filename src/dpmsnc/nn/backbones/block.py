@@ -18,11 +18,31 @@ from dpmsnc.nn.operator import GraphTensors, Operator
 if TYPE_CHECKING:
     from dpmsnc.nn.backbones.base import Conv, Linear
 
-NormName = Literal["layer", "batch"]
+NormName = Literal["layer", "batch", "nodes"]
+
+
+class NodeNorm(nn.Module):
+    """Batch normalisation of every batch entry by itself, over its nodes, in training and evaluation alike.
+
+    In a denoiser, recorded statistics would be those of labels at all levels of noise, and fit none of them.
+    """
+
+    def __init__(self, channels: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight, self.bias = nn.Parameter(torch.ones(channels)), nn.Parameter(torch.zeros(channels))
+
+    def forward(self, z: Tensor) -> Tensor:
+        variance, mean = torch.var_mean(z, dim=0, correction=0, keepdim=True)
+        scale = self.weight * (variance + self.eps).rsqrt()
+        return torch.addcmul(self.bias - mean * scale, z, scale)
+
+
+NORMS = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d, "nodes": NodeNorm}
 
 
 class Norm(nn.Module):
-    """torch's LayerNorm or BatchNorm1d on the channels of a field (nodes, batch, channels).
+    """torch's LayerNorm or BatchNorm1d on the channels of a field (nodes, batch, channels), or `NodeNorm`.
 
     Batch statistics run over nodes and batch entries of one pass: over the chunk where a `Denoiser` works in chunks.
     They are used, and recorded, in training; evaluation takes the recorded ones. Training is told as it is told to
@@ -31,10 +51,12 @@ class Norm(nn.Module):
 
     def __init__(self, kind: NormName, channels: int) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(channels) if kind == "layer" else nn.BatchNorm1d(channels)
+        self.norm: nn.Module = NORMS[kind](channels)
 
     def forward(self, z: Tensor, generator: torch.Generator | None) -> Tensor:
         self.norm.train(generator is not None)
+        if isinstance(self.norm, NodeNorm):
+            return self.norm(z)
         return self.norm(z.flatten(0, 1)).unflatten(0, z.shape[:2])
 
 

@@ -10,7 +10,7 @@ the head of a plain classifier has a single one. The original also drops entries
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +24,7 @@ from dpmsnc.nn.operator import GraphTensors, Operator
 
 MAX_HEADS = 8
 NEGATIVE_SLOPE = 0.2
+ActivationName = Literal["elu", "relu"]
 
 
 class GATConv(Conv):
@@ -42,7 +43,7 @@ class GATConv(Conv):
         check_number("heads", heads, 1, whole=True)
         check_number("attention_dropout", attention_dropout, 0, 0.99)
         self.dropout = attention_dropout
-        self.heads = max(count for count in range(1, heads + 1) if out_channels % count == 0)
+        self.heads = most_heads(out_channels, heads)
         width = out_channels // self.heads
         # PyG's initialisation: Glorot on (heads, width), not on the (heads * width, heads) matrix it stands for
         bound = math.sqrt(6 / (self.heads + width))
@@ -58,18 +59,35 @@ class GATConv(Conv):
 
     def finish(self, z: Tensor, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
         edges = Edges.of(graph)
-        nodes, batch, channels = z.shape
         attention = dropout(edges.softmax(self.scores(z, graph)), self.dropout, generator)
-        mixed = attend(edges, attention, z.reshape(nodes, batch * self.heads, -1))
-        return mixed.view(nodes, batch, channels) + self.bias
+        return attend(edges, attention, split_heads(z, self.heads)).view(z.shape) + self.bias
 
     def scores(self, z: Tensor, graph: GraphTensors) -> Tensor:
         """What the softmax is taken of: a row per edge, a column per batch entry and head."""
-        edges = Edges.of(graph)
         # as one dense product: a sum over each head's few channels would run over a short axis
         scores = z @ torch.cat([_block_columns(self.source), _block_columns(self.target)], dim=1)
-        at_source, at_target = (s.flatten(1) for s in scores.split(self.heads, dim=-1))
-        return nn.functional.leaky_relu(edges.from_source(at_source) + edges.from_target(at_target), NEGATIVE_SLOPE)
+        return additive_scores(Edges.of(graph), *scores.split(self.heads, dim=-1))
+
+
+def most_heads(channels: int, heads: int) -> int:
+    """As many heads as divide the channels, at most so many."""
+    return max(count for count in range(1, heads + 1) if channels % count == 0)
+
+
+def split_heads(z: Tensor, heads: int) -> Tensor:
+    """(nodes, batch, channels) as one field for every batch entry and head."""
+    return z.reshape(len(z), z.shape[1] * heads, -1)
+
+
+def additive_scores(edges: Edges, at_source: Tensor, at_target: Tensor) -> Tensor:
+    """LeakyReLU(s_j + r_i) of every edge from j to i, given both terms at the nodes (nodes, batch, heads)."""
+    summed = edges.from_source(at_source.flatten(1)) + edges.from_target(at_target.flatten(1))
+    return nn.functional.leaky_relu(summed, NEGATIVE_SLOPE)
+
+
+def inner_products(edges: Edges, at_source: Tensor, at_target: Tensor) -> Tensor:
+    """<q_j, k_i> of every edge from j to i (edges, fields), of two fields (nodes, fields, channels)."""
+    return _InnerProducts.apply(edges, at_source, at_target)
 
 
 def attend(edges: Edges, attention: Tensor, z: Tensor) -> Tensor:
@@ -83,7 +101,8 @@ def _block_columns(vectors: Tensor) -> Tensor:
 
 
 class GAT(Backbone):
-    """Options: `heads`, at most so many; `attention_dropout`, a rate, or True for that of the hidden field."""
+    """Options: `heads`, at most so many; `attention_dropout`, a rate, or True for that of the hidden field;
+    `activation`, ELU as in the original or ReLU."""
 
     conv: ClassVar[type[GATConv]] = GATConv
 
@@ -97,17 +116,21 @@ class GAT(Backbone):
         *,
         heads: int = MAX_HEADS,
         attention_dropout: bool | float = False,
+        activation: ActivationName = "elu",
         **options: Any,
     ) -> None:
         rate = dropout if attention_dropout is True else float(attention_dropout)
         attention: dict[str, Any] = {"heads": heads, "attention_dropout": rate}
         super().__init__(in_channels, hidden_channels, num_layers, label_channels, dropout, **attention, **options)
+        self.activation = activation
 
     def last(self, in_channels: int, out_channels: int) -> GATConv:
         """With a single head, as in the original on Cora and Citeseer (on Pubmed it averages eight)."""
         return self.conv(in_channels, 0, out_channels, **(self.conv_options | {"heads": 1}))
 
     def leave(self, z: Tensor, generator: torch.Generator | None) -> Tensor:
+        if self.activation == "relu":
+            return super().leave(z, generator)
         return dropout(nn.functional.elu(z, inplace=True), self.dropout, generator)
 
 
@@ -134,11 +157,12 @@ class Edges:
         return graph.cached("edges" if loops else "edges/no loops", lambda: cls(graph, loops))
 
     def softmax(self, e: Tensor) -> Tensor:
-        """exp(e) of every edge, brought to sum 1 over the edges into each node."""
+        """exp(e) of every edge, brought to sum 1 over the edges into each node that has any."""
         with torch.no_grad():  # the softmax does not depend on what is subtracted
             highest = self.from_target(torch.segment_reduce(e, "max", lengths=self.in_degree, axis=0))
         weight = (e - highest).exp()
-        return weight * self.from_target(self.to_target(weight).reciprocal())
+        total = self.to_target(weight).clamp_min(torch.finfo(weight.dtype).tiny)  # 0 where no edge arrives
+        return weight * self.from_target(total.reciprocal())
 
     def matrix(self, value: Tensor) -> Tensor:
         """The sparse matrix that has `value` on the edges; row i holds the edges into node i."""
@@ -166,11 +190,32 @@ class _Attend(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, Tensor]:
         edges, (attention, z), grad = ctx.edges, ctx.saved_tensors, _by_field(grad)
         grad_z = _mix(edges, attention.index_select(1, edges.reverse), grad)
-        grad_attention = torch.empty_like(attention)
-        for k in range(len(z)):
-            at_edges = torch.sparse.sampled_addmm(edges.matrix(attention[k]), grad[k], z[k].T, beta=0)
-            grad_attention[k] = at_edges.values()
-        return None, _by_field(grad_attention), _by_field(grad_z)
+        return None, _by_field(_at_edges(edges, z, grad)), _by_field(grad_z)
+
+
+class _InnerProducts(torch.autograd.Function):
+    # The other way round: products at the edges forward, and in the backward two sparse products by their gradient.
+    @staticmethod
+    def forward(ctx: Any, edges: Edges, at_source: Tensor, at_target: Tensor) -> Tensor:
+        at_source, at_target = _by_field(at_source), _by_field(at_target)
+        ctx.edges = edges
+        ctx.save_for_backward(at_source, at_target)
+        return _by_field(_at_edges(edges, at_source, at_target))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, Tensor]:
+        edges, (at_source, at_target), grad = ctx.edges, ctx.saved_tensors, _by_field(grad)
+        by_source = _mix(edges, grad.index_select(1, edges.reverse), at_target)
+        return None, _by_field(by_source), _by_field(_mix(edges, grad, at_source))
+
+
+def _at_edges(edges: Edges, at_source: Tensor, at_target: Tensor) -> Tensor:
+    """Inner products (fields, edges) of fields (fields, nodes, channels) at both ends of every edge."""
+    out = at_source.new_empty(len(at_source), len(edges.column))
+    pattern = edges.matrix(torch.zeros_like(out[0]))
+    for k in range(len(at_source)):
+        out[k] = torch.sparse.sampled_addmm(pattern, at_target[k], at_source[k].T, beta=0).values()
+    return out
 
 
 def _mix(edges: Edges, attention: Tensor, z: Tensor) -> Tensor:
