@@ -88,7 +88,7 @@ def test_options_are_keyword_arguments_of_the_class_and_of_its_convolution():
     [
         ("transformer", "unknown backbone 'transformer'; there are gcn, gat"),
         (("gcn", {"heads": 2}), "no option 'heads'; it has improved, residual, norm, input_layer"),
-        (("gcn", {"norm": "group"}), "norm .* cannot be 'group'; it is 'layer' or 'batch' or None"),
+        (("gcn", {"norm": "group"}), "norm .* cannot be 'group'; it is 'layer' or 'batch' or 'nodes' or None"),
         (("gcn", {"residual": "yes"}), "it is True or False"),
         (("gcn", {"residual": 1}), "it is True or False"),
         (("gat", {"heads": 2.5}), "it is a whole number"),
