@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,8 @@ class Estimator(Parameters, ABC):
     """
 
     seed: int = 0
+    on: ClassVar[Literal["node", "edge"]] = "node"
+    """What carries the labels that are learned and predicted."""
 
     graph_: Graph
     classes_: NDArray[np.object_]
@@ -86,6 +88,9 @@ class Estimator(Parameters, ABC):
         """`fit` with options for `_fit`; a fit that fails while it learns leaves an estimator that is not fitted."""
         self._check_settings()
         graph, train, held_back = divided(graph, validation, self.seed, type(self).__name__)
+        if graph.labels_on != self.on:
+            words = f"labels of {self.on}s, and these are labels of {graph.labels_on}s"
+            raise InputError(f"{type(self).__name__} predicts {words}")
         y_train, y_validation = (only(graph, mask) for mask in (train, held_back))
         self._forget()
         self.train_, self.validation_ = train, held_back
@@ -271,7 +276,7 @@ class Estimator(Parameters, ABC):
             return rows
         if asked.member is None or (graph is not None and len(graph) == 1):  # one, which may be a union itself
             return [rows]
-        return by_graph(rows, asked.member, axis)
+        return by_graph(rows, asked, axis)
 
     def _adapted(self, graph: Graph) -> Graph:
         """Another graph with labels as `target_` has them, or an `InputError` that names what differs."""

@@ -181,7 +181,7 @@ class DiffusionEstimator(Estimator):
         from dpmsnc.baselines.initialiser import ask_initialiser, make_initialiser
 
         if not fit_initialiser:
-            return self.target_.mean_field(self.target_.ignorance(graph.num_nodes))
+            return self.target_.mean_field(self.target_.ignorance(len(graph.y)))
         initial = ask_initialiser(make_initialiser(self), graph, self.validation_)
         check_probabilities(initial, self.target_, graph.num_nodes)
         return self.target_.mean_field(initial)
@@ -196,8 +196,9 @@ class DiffusionEstimator(Estimator):
         self.best_step_, self.best_score_ = trainer.best_step, trainer.best_score
         outcome = trainer.source.outcome()
         self.buffer_, self.initialiser_proba_, self.progressive_ = outcome.buffer, outcome.initial, outcome.progressive
-        if self.buffer_.shape[1] != self.graph_.num_nodes:  # labels of some of several graphs are no labelling of all
-            self.buffer_ = self.buffer_.new_empty((0, self.graph_.num_nodes, *self.buffer_.shape[2:]))
+        rows = len(self.graph_.y)
+        if self.buffer_.shape[1] != rows:  # labels of some of several graphs are no labelling of all
+            self.buffer_ = self.buffer_.new_empty((0, rows, *self.buffer_.shape[2:]))
         self.sharpness_ = outcome.sharpness
 
     def _denoiser(self) -> Denoiser:
@@ -359,12 +360,12 @@ class DiffusionEstimator(Estimator):
         from dpmsnc.graph.features import Features
         from dpmsnc.training.trainer import History
 
-        if params["initialiser"] is None:
+        if "initialiser" in params and params["initialiser"] is None:
             params = params | {"initialiser": "uniform"}  # only `fit` needs the object again
         clf = cls(**params)
         clf._check_settings()
         train, validation, clf.buffer_ = (tensors.pop(name) for name in ("train", "validation", "buffer"))
-        if not train.shape == validation.shape == clf.buffer_.shape[1:2] == (graph.num_nodes,):
+        if not train.shape == validation.shape == clf.buffer_.shape[1:2] == (len(graph.y),):
             raise ValueError("it is not the graph that the model was fitted on")
         clf.train_, clf.validation_ = train.bool().numpy(), validation.bool().numpy()
         scaling = {name: tensor.numpy() for name, tensor in group(tensors, "features/").items()}

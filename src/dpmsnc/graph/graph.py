@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from dpmsnc.graph.summary import Summary
     from dpmsnc.targets import Target
+    from dpmsnc.targets.base import Place
 
 UNKNOWN = -1
 
@@ -75,6 +76,7 @@ class Graph:
         ids: Sequence[Any] | NDArray[Any] | None = None,
         kind: str = "class",
         edge_attr: Any = None,
+        edge_y: Any = None,
         feature_names: Sequence[str] | None = None,
         directed: bool = False,
     ) -> Graph:
@@ -95,6 +97,8 @@ class Graph:
             kind: What a label is: one "class", several "tags" or a real "value".
             edge_attr: Edge features E x D in the order of `edges`, or one number per edge. Where an edge is listed
                 several times, in whichever direction if it is undirected, the first row counts.
+            edge_y: One number per edge in the order of `edges`, unknown where None or NaN: edges then carry the labels,
+                and nodes none. Where an edge is listed several times, the first number counts.
             feature_names: Names of the columns of `x`; a DataFrame has its own.
             directed: Whether an edge leads from its first node to its second alone.
 
@@ -116,7 +120,8 @@ class Graph:
         features = clean.clean_features(x, names)
         columns = clean.clean_feature_names(getattr(x, "columns", feature_names), features)
         graph = cls(len(names), edge_index, features, labels, target, names, (), columns, edge_features, bool(directed))
-        return replace(graph, notes=(*notes, *edge.connectivity_notes(graph)))
+        graph = replace(graph, notes=(*notes, *edge.connectivity_notes(graph)))
+        return graph if edge_y is None else edge.with_edge_values(graph, positions, edge_y, y)
 
     @classmethod
     def from_tables(
@@ -259,8 +264,20 @@ class Graph:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Mask of the nodes whose label is known."""
+        """Mask of the nodes, or edges, whose label is known."""
         return self.target.known(self.y)
+
+    @property
+    def labels_on(self) -> Place:
+        """Whether nodes or edges carry the labels; nodes where a target does not say it."""
+        return getattr(self.target, "on", "node")
+
+    @property
+    def row_member(self) -> NDArray[np.int64] | None:
+        """Which of several graphs each label belongs to, be it that of a node or of an edge; None for one graph."""
+        if self.member is None or self.labels_on == "node":
+            return self.member
+        return self.member[self.edge_index[0]]
 
     @property
     def adjacency(self) -> sp.csr_array:
