@@ -24,9 +24,20 @@ from dpmsnc.config import LARGEST_SEED, LIMITS, check_number
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.params import Parameters
 from dpmsnc.estimators.search_space import SearchSpace
-from dpmsnc.estimators.several import by_graph, check_names_fitted, divided, listed, revealed, union
+from dpmsnc.estimators.several import (
+    by_graph,
+    check_names_fitted,
+    described,
+    divided,
+    listed,
+    only,
+    revealed,
+    same_features,
+    union,
+)
 from dpmsnc.estimators.threshold import choose_threshold, most_probable
 from dpmsnc.graph import Graph
+from dpmsnc.graph.split import Mask
 from dpmsnc.registry import Registry
 
 if TYPE_CHECKING:
@@ -51,8 +62,7 @@ class Estimator(Parameters, ABC):
     """
 
     seed: int = 0
-    on: ClassVar[Literal["node", "edge"]] = "node"
-    """What carries the labels that are learned and predicted."""
+    on: ClassVar[Literal["node", "edge"]] = "node"  # what carries the labels
 
     graph_: Graph
     classes_: NDArray[np.object_]
@@ -89,8 +99,13 @@ class Estimator(Parameters, ABC):
         self._check_settings()
         graph, train, held_back = divided(graph, validation, self.seed, type(self).__name__)
         if graph.labels_on != self.on:
-            words = f"labels of {self.on}s, and these are labels of {graph.labels_on}s"
-            raise InputError(f"{type(self).__name__} predicts {words}")
+            raise InputError(
+                f"{type(self).__name__} predicts labels of {self.on}s, and these are of {graph.labels_on}s"
+            )
+        return self._fit_divided(graph, train, held_back, **options)
+
+    def _fit_divided(self, graph: Graph, train: Mask, held_back: Mask, **options: Any) -> Self:
+        """Fit to a graph whose labels are divided already."""
         y_train, y_validation = (only(graph, mask) for mask in (train, held_back))
         self._forget()
         self.train_, self.validation_ = train, held_back
@@ -358,25 +373,6 @@ class Estimator(Parameters, ABC):
             classifier_tags=ClassifierTags(),
             input_tags=InputTags(two_d_array=False),
         )
-
-
-def only(graph: Graph, mask: NDArray[np.bool_]) -> NDArray[Any]:
-    """The labels of a graph within a mask, unknown elsewhere."""
-    y = graph.target.unknown(len(graph.y))
-    y[mask] = graph.y[mask]
-    return y
-
-
-def same_features(x: Any, other: Any) -> bool:
-    """Whether two matrices of features, sparse or dense, hold the same numbers."""
-    if x is None or other is None or x.shape != other.shape:
-        return x is other
-    return not (x != other).sum()
-
-
-def described(target: Target) -> str:
-    """What a label is, in words: "class of a node"."""
-    return f"{target.kind} of {'an edge' if getattr(target, 'on', 'node') == 'edge' else 'a node'}"
 
 
 NOT_SEARCHED = SearchSpace({})

@@ -119,3 +119,22 @@ def by_graph(rows: NDArray[Any], union: Graph, axis: int = 0) -> list[NDArray[An
     assert union.member is not None and member is not None
     sizes = np.bincount(member, minlength=int(union.member[-1]) + 1)
     return np.split(rows, np.cumsum(sizes)[:-1], axis=axis)
+
+
+def only(graph: Graph, mask: NDArray[np.bool_]) -> NDArray[Any]:
+    """The labels of a graph within a mask, unknown elsewhere."""
+    y = graph.target.unknown(len(graph.y))
+    y[mask] = graph.y[mask]
+    return y
+
+
+def same_features(x: Any, other: Any) -> bool:
+    """Whether two matrices of features, sparse or dense, hold the same numbers."""
+    if x is None or other is None or x.shape != other.shape:
+        return x is other
+    return not (x != other).sum()
+
+
+def described(target: Target) -> str:
+    """What a label is, in words: "class of a node"."""
+    return f"{target.kind} of {'an edge' if getattr(target, 'on', 'node') == 'edge' else 'a node'}"

@@ -29,6 +29,8 @@ from dpmsnc.config import check_number
 from dpmsnc.registry import Registry
 
 Purpose = Literal["train", "validation", "test"]
+Groups = list[tuple[Tensor, Tensor]]
+"""Attributes and answers (graphs, n, n), those of graphs of one size together."""
 PURPOSES: tuple[Purpose, ...] = ("train", "validation", "test")
 SIZES = range(2, 11)
 """Nodes of a graph to learn from."""
@@ -53,7 +55,7 @@ class ReasoningTask:
         attributes = self.attributes(count, num_nodes, generator)
         return attributes, self.answer(attributes)
 
-    def draw_mixed(self, count: int, generator: torch.Generator, sizes: range = SIZES) -> list[tuple[Tensor, Tensor]]:
+    def draw_mixed(self, count: int, generator: torch.Generator, sizes: range = SIZES) -> Groups:
         """Graphs whose sizes are drawn uniformly; those of one size together, from the smallest to the largest."""
         drawn = torch.randint(sizes.start, sizes.stop, (count,), generator=generator)
         counts = drawn.bincount(minlength=sizes.stop).tolist()
@@ -128,3 +130,25 @@ TASKS: Registry[ReasoningTask] = Registry("reasoning task")
 TASKS["edge_copy"] = ReasoningTask(uniform, own_attribute, own_attribute)
 TASKS["connected_components"] = ReasoningTask(few_edges, components, reachable_in_two)
 TASKS["shortest_path"] = ReasoningTask(lengths, distances, one_stop)
+
+
+@dataclass(frozen=True)
+class TaskStream:
+    """Graphs of a task for `EdgeRegressor.fit`: fresh ones to learn from, and fixed ones to choose weights by."""
+
+    name: str
+    seed: int = 0
+    num_validation: int = 256
+
+    def draw(self, count: int, generator: torch.Generator) -> Groups:
+        """Graphs of mixed sizes to learn from."""
+        return TASKS.find(self.name).draw_mixed(count, generator)
+
+    def generator(self) -> torch.Generator:
+        """Where graphs to learn from begin."""
+        return generator(self.seed, "train")
+
+    def validation(self) -> Groups:
+        """Graphs of the largest size that is learned from, which none is learned from."""
+        n = SIZES[-1]
+        return [TASKS.find(self.name).draw(self.num_validation, n, generator(self.seed, "validation", n))]

@@ -31,12 +31,23 @@ class EdgeDenoiser(nn.Module):
     width: int
     """Channels of an edge's hidden state."""
 
-    def __init__(self, time_channels: int, shows_known: bool = False, time_hidden: int = 2 * TIME_CHANNELS) -> None:
+    shift: Tensor
+    scale: Tensor
+
+    def __init__(self, edge_channels: int, width: int, shows_known: bool = False) -> None:
         super().__init__()
-        self.shows_known = shows_known
+        self.width, self.shows_known = width, shows_known
         self.time = nn.Sequential(
-            nn.Linear(TIME_CHANNELS, time_hidden), nn.ReLU(), nn.Linear(time_hidden, time_channels)
+            nn.Linear(TIME_CHANNELS, 2 * TIME_CHANNELS), nn.ReLU(), nn.Linear(2 * TIME_CHANNELS, width)
         )
+        self.register_buffer("shift", torch.zeros(edge_channels))
+        self.register_buffer("scale", torch.ones(edge_channels))
+
+    def standardise(self, edge_attr: Tensor) -> None:
+        """Read edge attributes by their mean and deviation among these (edges, D) from now on."""
+        deviation = edge_attr.std(dim=0, correction=0)
+        self.shift.copy_(edge_attr.mean(dim=0))
+        self.scale.copy_(torch.where(deviation > 0, deviation, 1.0))
 
     def encode_part(self, part: Part, x: Tensor | None, edge_attr: Tensor) -> Tensor:
         """What of edges depends on neither y_t nor t (rows, 1, ...), from features of nodes and edges."""
@@ -48,7 +59,8 @@ class EdgeDenoiser(nn.Module):
         raise NotImplementedError
 
     def encode(self, graph: EdgeTensors) -> Any:
-        return Context(graph.map(self.encode_part, graph.edge_attr), graph)  # type: ignore[arg-type]
+        encoded = graph.map(self.encode_part, (graph.edge_attr - self.shift) / self.scale)
+        return Context(encoded, graph)  # type: ignore[arg-type]
 
     @torch.no_grad()
     def precompute(self, graph: EdgeTensors, num_steps: int) -> Any:

@@ -35,10 +35,9 @@ class GINEDenoiser(EdgeDenoiser):
         shows_known: bool = False,
     ) -> None:
         """`node_channels` is 0 where nodes have no features; they are then one number, zero, as in the tasks."""
-        super().__init__(hidden_channels, shows_known)
+        super().__init__(edge_channels, hidden_channels, shows_known)
         inputs, half = label_channels + shows_known, hidden_channels // 2
         widths = [max(node_channels, 1)] + [hidden_channels] * num_layers
-        self.width = hidden_channels
         self.embed_attr, self.embed_label = nn.Linear(edge_channels, half), nn.Linear(inputs, half)
         self.of_edge = nn.ModuleList(nn.Linear(2 * half, width) for width in widths[:-1])
         self.of_node = nn.ModuleList(nn.Linear(i, o) for i, o in pairwise(widths))

@@ -32,9 +32,9 @@ class TripleDenoiser(EdgeDenoiser):
         num_layers: int = 4,
         shows_known: bool = False,
     ) -> None:
-        super().__init__(hidden_channels, shows_known)
+        super().__init__(edge_channels, hidden_channels, shows_known)
         width, inputs = hidden_channels, label_channels + shows_known
-        self.width, self.least_rounds = width, num_layers
+        self.least_rounds = num_layers
         self.of_edge, self.of_reverse = nn.Linear(edge_channels + 1, width), nn.Linear(edge_channels, width, bias=False)
         self.of_ends = nn.Linear(node_channels, 2 * width, bias=False) if node_channels else None
         self.of_label, self.of_reverse_label = (nn.Linear(inputs, width, bias=False) for _ in range(2))
