@@ -62,7 +62,7 @@ class Estimator(Parameters, ABC):
     """
 
     seed: int = 0
-    on: ClassVar[Literal["node", "edge"]] = "node"  # what carries the labels
+    on: ClassVar[Literal["node", "edge"]] = "node"
 
     graph_: Graph
     classes_: NDArray[np.object_]
@@ -389,6 +389,7 @@ class Method:
     """The method of which this is a variant: without a search of its own it takes what was found for that."""
     search: SearchSpace = NOT_SEARCHED
     """What a search varies; by default nothing."""
+    on: Literal["node", "edge"] = "node"  # what carries the labels
 
 
 METHODS: Registry[Method] = Registry("method")

@@ -225,8 +225,11 @@ def time_left(finished: Mapping[Run, Document], missing: Collection[Run], at_a_t
 def outcome(document: Document) -> str:
     """The run just finished, in a line."""
     selected = document["metrics"]["selected"]
-    metric = "accuracy" if "accuracy" in selected else "micro_f1"
-    validation = selected.get(f"validation_{metric}")
-    parts = [f"test {metric.replace('_', '-')} {percent(selected[metric])} %"]
-    parts += [] if validation is None else [f"validation {percent(validation)} %"]
+    if "mse" in selected:
+        parts = [f"test error {selected['mse']:.5f}"]
+    else:
+        metric = "accuracy" if "accuracy" in selected else "micro_f1"
+        validation = selected.get(f"validation_{metric}")
+        parts = [f"test {metric.replace('_', '-')} {percent(selected[metric])} %"]
+        parts += [] if validation is None else [f"validation {percent(validation)} %"]
     return ", ".join([*parts, f"{document['cpu_s']:.0f} CPU-seconds", f"{document['peak_mb']:.0f} MB"])
