@@ -387,8 +387,7 @@ class Method:
     """It goes up when figures may change although the configuration does not: older runs are then run again."""
     like: str | None = None
     """The method of which this is a variant: without a search of its own it takes what was found for that."""
-    search: SearchSpace = NOT_SEARCHED
-    """What a search varies; by default nothing."""
+    search: SearchSpace = NOT_SEARCHED  # what a search varies; by default nothing
     on: Literal["node", "edge"] = "node"  # what carries the labels
 
 

@@ -207,10 +207,8 @@ class EdgeRegressor(DiffusionEstimator):
             return -float(np.mean(error if known is None else error[np.isnan(np.asarray(known))]))
         return super().score(truth, graph, known, condition_on=condition_on)
 
-    def predict_proba(self, *args: Any, **options: Any) -> Any:
-        """Numbers have no classes; here for tables of answers: the mean of samples (edges, 1)."""
-        answer = self.predict(*args, **{k: v for k, v in options.items() if k not in ("num_samples", "seed")})
-        return [part[:, None] for part in answer] if isinstance(answer, list) else answer[:, None]
+    def _marginals(self, graph: Graph, y: NDArray[Any]) -> NDArray[np.float64]:
+        return self._answer(graph.with_labels(y), clamp_known=False)[:, None]
 
     def _answer(self, asked: Any, clamp_known: bool = True, callback: Callback | None = None) -> NDArray[Any]:
         """The mean of joint samples, within the range that was learned from; known labels as they are."""

@@ -3,7 +3,7 @@ features stand in another order."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -130,7 +130,13 @@ def with_feature_order(graph: Graph, names: Sequence[str] | None) -> Graph:
 
 
 def revealed(graph: Graph, known: Any) -> Graph:
-    """`Graph.reveal`."""
+    """`Graph.reveal`.
+
+    Example:
+        >>> graph = Graph.build([("a", "b"), ("b", "c")], ids=["a", "b", "c"], y=["red", "blue", None])
+        >>> revealed(graph, {"c": "red"}).y.tolist()
+        [1, 0, 1]
+    """
     clean.check_sequence(known, "known")
     place = graph.labels_on
     if known is None or isinstance(known, Graph):
@@ -173,3 +179,29 @@ def edge_rows(graph: Graph, pairs: Sequence[Any]) -> NDArray[np.int64]:
     if -1 in rows:
         raise InputError(f"the graph has no edge {pairs[rows.index(-1)]!r}; leave it out, or add it to the graph")
     return np.array(rows, dtype=np.int64)
+
+
+def positions(graph: Graph, ids: Iterable[Any]) -> NDArray[np.int64]:
+    """`Graph.index`.
+
+    Example:
+        >>> positions(Graph.build([("a", "b"), ("b", "c")]), ["c", "a"]).tolist()
+        [2, 0]
+    """
+    places = graph.cached("positions", lambda: {name: k for k, name in enumerate(graph.ids.tolist())})
+    wanted = [ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
+    for name in wanted:
+        if not isinstance(name, Hashable) or name not in places:
+            as_text = f" (ids here are text: did you mean {str(name)!r}?)" if str(name) in places else ""
+            raise InputError(f"the graph has no node {name!r}{as_text}; its ids are listed in graph.ids")
+    return np.array([places[name] for name in wanted], dtype=np.int64)
+
+
+def check_trainable(graph: Graph) -> None:
+    """`Graph.check_trainable`."""
+    if not graph.known.any():
+        raise InputError(
+            f"no {graph.labels_on} has a known label, so there is nothing to learn from; name the label column or "
+            "attribute, or add labels with graph.reveal"
+        )
+    graph.target.check_trainable(graph.y[graph.known])

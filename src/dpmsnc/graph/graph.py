@@ -8,7 +8,7 @@ libraries), checking it that of `dpmsnc.graph.clean`; the constructors here only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -135,6 +135,7 @@ class Graph:
         target: str | None = None,
         features: Sequence[str] | None = None,
         edge_features: Sequence[str] = (),
+        edge_label: str | None = None,
         directed: bool = False,
         kind: str = "class",
         tag_separator: str = ";",
@@ -151,6 +152,7 @@ class Graph:
             target: Column of `edges`.
             features: Numeric columns of `nodes`; by default every numeric column left over.
             edge_features: Numeric columns of `edges`; by default none.
+            edge_label: Column of `edges` with a number per edge, blank where unknown; then nodes have no labels.
             directed: Whether an edge leads from `source` to `target` alone.
             kind: What a label is, as in `build`.
             tag_separator: Stands between tags in one column; alone in a cell it says that a node has no tag.
@@ -159,7 +161,8 @@ class Graph:
 
         columns: dict[str, Any] = {"id": id, "label": label, "source": source, "target": target, "features": features}
         how: dict[str, Any] = {"directed": directed, "kind": kind, "tag_separator": tag_separator}
-        return readers.read_tables(edges, nodes, **columns, edge_features=edge_features, **how)
+        of_edges: dict[str, Any] = {"edge_features": edge_features, "edge_label": edge_label}
+        return readers.read_tables(edges, nodes, **columns, **of_edges, **how)
 
     @classmethod
     def from_networkx(
@@ -351,19 +354,10 @@ class Graph:
         return replace(self, y=y, target=target)
 
     def index(self, ids: Iterable[Any]) -> NDArray[np.int64]:
-        """Positions of the nodes called `ids`.
+        """Positions of the nodes called `ids`."""
+        from dpmsnc.graph import derived
 
-        Example:
-            >>> Graph.build([("a", "b"), ("b", "c")]).index(["c", "a"]).tolist()
-            [2, 0]
-        """
-        positions = self.cached("positions", lambda: {name: k for k, name in enumerate(self.ids.tolist())})
-        wanted = [ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
-        for name in wanted:
-            if not isinstance(name, Hashable) or name not in positions:
-                as_text = f" (ids here are text: did you mean {str(name)!r}?)" if str(name) in positions else ""
-                raise InputError(f"the graph has no node {name!r}{as_text}; its ids are listed in graph.ids")
-        return np.array([positions[name] for name in wanted], dtype=np.int64)
+        return derived.positions(self, ids)
 
     def encode(self, labels: Any) -> NDArray[Any]:
         """What a user calls labels to labels as `y` has them."""
@@ -377,12 +371,8 @@ class Graph:
         """The same graph with more labels known; a label given here replaces the one the graph had.
 
         Args:
-            known: A mapping or pandas Series from node ids to class names, or one label per node with missing entries.
-
-        Example:
-            >>> graph = Graph.build([("a", "b"), ("b", "c")], ids=["a", "b", "c"], y=["red", "blue", None])
-            >>> graph.reveal({"c": "red"}).y.tolist()
-            [1, 0, 1]
+            known: A mapping or pandas Series from node ids to class names, or one label per node with missing entries;
+                where edges carry the labels, from pairs of node ids, or one per edge.
         """
         from dpmsnc.graph import derived
 
@@ -390,12 +380,9 @@ class Graph:
 
     def check_trainable(self) -> None:
         """Raise `InputError` unless known labels differ."""
-        if not self.known.any():
-            raise InputError(
-                "no node has a known label, so there is nothing to learn from; name the label column or attribute, "
-                "or add labels with graph.reveal"
-            )
-        self.target.check_trainable(self.y[self.known])
+        from dpmsnc.graph import derived
+
+        derived.check_trainable(self)
 
     def summary(self, hidden_channels: int = 64, num_layers: int = 2, draws: int = 4) -> Summary:
         """Sizes, label counts, homophily, components and the memory a fit of this size needs; made to be printed."""
