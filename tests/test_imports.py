@@ -87,6 +87,11 @@ def test_the_theory_stands_on_graphs_alone():
     assert importers("dpmsnc.theory", "dpmsnc.theory", "dpmsnc.cli", "dpmsnc.evidence") == set()
 
 
+def test_reasoning_tasks_know_nothing_of_models():
+    found = GRAPH["dpmsnc.reasoning.tasks"]
+    assert found.at_load | found.later <= {"dpmsnc.config", "dpmsnc.registry"}
+
+
 def cycle(graph):
     """A cycle of a graph as a list; none where it has an order."""
     try:

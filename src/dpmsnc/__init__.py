@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from dpmsnc.config import Guidance, Sampling, Training
     from dpmsnc.diffusion.schedule import Schedule
     from dpmsnc.errors import InputError, ModelFileError
+    from dpmsnc.estimators.edge_regressor import EdgeRegressor
     from dpmsnc.estimators.node_classifier import NodeClassifier
     from dpmsnc.graph import UNKNOWN, Graph
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "EdgeRegressor": "estimators.edge_regressor",
     "UNKNOWN": "graph",
     "Graph": "graph",
     "Guidance": "config",
@@ -29,6 +31,7 @@ _HOMES = {
 
 __all__ = [
     "UNKNOWN",
+    "EdgeRegressor",
     "Graph",
     "Guidance",
     "InputError",

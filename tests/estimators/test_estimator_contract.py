@@ -64,7 +64,7 @@ OTHERS = {
     "gmnn p": partial(GMNN, prediction="p", draw="max", pretraining=5, epochs=5),
 }
 """Estimators that are no method of the tables."""
-NAMES = [*METHODS, *OTHERS]
+NAMES = [*(name for name, method in METHODS.items() if method.on == "node"), *OTHERS]
 OWN: dict[str, Any] = {"condition_on": "train", "clamp_known": False}
 """A method's own answers given its training labels, as in the tables."""
 NOT_RANDOM = ("lp", "spectral", "neighbourhood", "uniform")

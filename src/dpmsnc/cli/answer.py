@@ -44,6 +44,10 @@ class AnswerFlags:
     """Column of the edge table; by default the first."""
     target: str | None = None
     """Column of the edge table; by default the second."""
+    edge_features: tuple[str, ...] = ()
+    """Columns of --edges with the features that the model was fitted with, where it predicts edges."""
+    target_column: str | None = None
+    """Column of --edges with the numbers that are known, where the model predicts edges; blank where unknown."""
     tag_separator: str = ";"
     """Stands between the tags of a node in tables."""
     condition_on: Which = "known"
@@ -67,7 +71,7 @@ class AnswerFlags:
 @dataclass(frozen=True)
 class Predict(AnswerFlags):
     """Predict the label of every node: a table with id, label, probability, entropy (nats) and known; for tags, label,
-    a column of 0 and 1 and one of probabilities for each, and known."""
+    a column of 0 and 1 and one of probabilities for each, and known; for edges source, target, value and known."""
 
     num_samples: int = 32
     """Joint samples behind the probabilities."""
@@ -83,7 +87,7 @@ class Predict(AnswerFlags):
 
 @dataclass(frozen=True)
 class Sample(AnswerFlags):
-    """Draw joint labellings: a table with id, sample_0, sample_1, ..."""
+    """Draw joint labellings: a table with id (of edges source and target), sample_0, sample_1, ..."""
 
     num_samples: int = 8
     """Joint labellings to draw."""

@@ -134,10 +134,13 @@ def prediction_table(
     seed: int | None,
     separator: str = SEPARATOR,
 ) -> pd.DataFrame:
-    """One row per node: id, what the target makes of the answer (for classes label, probability and entropy), known."""
+    """One row per node or edge: its name, what the target makes of the answer (of classes label, probability and
+    entropy), known."""
     import pandas as pd
 
     asked = clf._asked(question.graph, question.known, condition_on)
+    if clf.on == "edge":
+        return pd.DataFrame(question.first_columns(clf) | {"value": clf._answer(asked), "known": asked.known})
     options: dict[str, Any] = {"num_samples": num_samples, "seed": seed} if isinstance(clf, DiffusionEstimator) else {}
     proba = question.rows(clf.predict_proba(question.graph, question.known, condition_on=condition_on, **options))
     first = question.first_columns(clf)

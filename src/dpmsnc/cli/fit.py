@@ -67,7 +67,7 @@ class Fit:
     method: str = "dpm-snc"
     """The method, for example dpm-snc, masked-labels, gcn or lp; the options below are those of dpm-snc."""
     set: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """A setting of another method than dpm-snc, as name=value."""
+    """A setting of another method than dpm-snc, or of numbers on edges, as name=value."""
     model: Annotated[Any, tyro.conf.arg(name="", constructor=ModelFlags)] = field(default_factory=ModelFlags)
 
     def run(self) -> int:
@@ -130,18 +130,38 @@ class Fit:
 
     def estimator(self) -> Estimator:
         """As the flags say."""
+        if self.data.target_column is not None:
+            return self.of_edges()
         if self.method == "dpm-snc":
             if self.set:
                 raise InputError("dpm-snc has a flag for every setting; --set is for other methods")
             return self.classifier()
         from dpmsnc.baselines import METHODS
+
+        return self._with_set(METHODS.find(self.method).build(self.model.seed), self.method)
+
+    def of_edges(self) -> Estimator:
+        """The estimator of numbers on edges, or a method of table 5 that is one."""
+        from dpmsnc.estimators.edge_regressor import EdgeRegressor
+        from dpmsnc.reasoning.methods import METHODS
+
+        words = "a regressor of edges"
+        if self.method == "dpm-snc":
+            return self._with_set(EdgeRegressor(seed=self.model.seed, verbose=True), words)
+        found = METHODS.find(self.method)
+        if found.on != "edge":
+            raise InputError(f"{self.method} predicts labels of nodes; leave --method or --target-column out")
+        return self._with_set(found.build(self.model.seed), words)
+
+    def _with_set(self, estimator: Any, name: str) -> Any:
+        """An estimator with the settings of --set, which has no flags of its own."""
         from dpmsnc.cli.reproduce import parse_settings
         from dpmsnc.evidence.run.estimators import with_settings
 
         default = vars(ModelFlags(seed=self.model.seed))
         if changed := [name for name, value in vars(self.model).items() if value != default[name]]:
-            raise InputError(f"--{changed[0]} is a flag of dpm-snc; {self.method} takes --set name=value")
-        return with_settings(METHODS.find(self.method).build(self.model.seed), parse_settings(self.set, "--set"))
+            raise InputError(f"--{changed[0]} is a flag of dpm-snc; {name} takes --set name=value")
+        return with_settings(estimator, parse_settings(self.set, "--set"))
 
     def classifier(self) -> NodeClassifier:
         """As the flags say; an initialiser that is the configuration's also has the settings that it has there."""

@@ -119,6 +119,12 @@ class GraphFlags:
     """Column of the edge table; by default the second."""
     features: tuple[str, ...] | None = None
     """Numeric columns of the node table; by default all that are left over."""
+    target_column: str | None = None
+    """Column of the edge table with a number per edge, blank where unknown: edges are predicted then, and not nodes."""
+    edge_features: tuple[str, ...] = ()
+    """Numeric columns of the edge table, where edges are predicted."""
+    directed: bool = False
+    """Whether edges lead from source to target alone, where edges are predicted."""
     kind: str = "class"
     """What a label of the node table is: one class, several tags, or a real value."""
     tag_separator: str = ";"
@@ -149,7 +155,7 @@ class GraphFlags:
 
     def _columns(self, files: Sequence[GraphFiles]) -> dict[str, Any]:
         """The arguments of `Graph.from_tables`."""
-        names = (*OF_NODES, "source", "target", "kind", "tag_separator")
+        names = (*OF_NODES, "source", "target", "kind", "tag_separator", "edge_features", "directed", "target_column")
         columns = {name: getattr(self, name) for name in names}
         if all(one.npz is not None for one in files):
             if given := [name for name, value in columns.items() if value != getattr(GraphFlags, name)]:
@@ -160,6 +166,9 @@ class GraphFlags:
             if len(self.label) != 1:
                 raise InputError(f"--label names {len(self.label)} columns; only --kind tags has several")
             columns["label"] = self.label[0]
+        columns["edge_label"] = columns.pop("target_column")
+        if columns["edge_label"] is None and (columns["edge_features"] or columns["directed"]):
+            raise InputError("--edge-features and --directed are for numbers on edges; name their --target-column")
         return columns
 
 

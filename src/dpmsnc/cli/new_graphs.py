@@ -42,12 +42,21 @@ class Question:
 
     def first_columns(self, clf: Estimator) -> dict[str, Any]:
         """The columns that say which row is whose: id, and before it graph where there are several."""
+        if clf.on == "edge":
+            return self.ends(clf)
         if self.names is None:
             return {"id": (clf.graph_ if self.graph is None else self.graph).ids}
         ids = [graph.ids for graph in self.graph]
         if len({names.dtype for names in ids}) > 1:  # a column of numbers and text is no column
             ids = [names.astype(str).astype(object) for names in ids]
         return {GRAPH: np.repeat(self.names, [len(names) for names in ids]), "id": np.concatenate(ids)}
+
+    def ends(self, clf: Estimator) -> dict[str, Any]:
+        """Which row is which edge: its two nodes."""
+        graphs = [clf.graph_ if self.graph is None else self.graph] if self.names is None else self.graph
+        ends = [[graph.ids[row] for graph in graphs for row in [graph.edge_index[k]]] for k in (0, 1)]
+        of_graph = {} if self.names is None else {GRAPH: np.repeat(self.names, [len(names) for names in ends[0]])}
+        return of_graph | {name: np.concatenate(names) for name, names in zip(("source", "target"), ends)}
 
     def rows(self, answer: Any, axis: int = 0) -> NDArray[Any]:
         """One array of an answer, which has a list of them for several graphs."""
@@ -73,6 +82,8 @@ def check_flags(flags: AnswerFlags) -> None:
 
 def read_question(flags: AnswerFlags, clf: Estimator) -> Question:
     """What the flags ask about."""
+    if clf.on == "edge" and (flags.known is not None or flags.grow):
+        raise InputError("known numbers of edges stand in a column of --edges; name it with --target-column")
     if flags.graphs is not None:
         return _several(flags, clf, in_folder(flags.graphs))
     if flags.grow:
@@ -107,6 +118,10 @@ def _several(flags: AnswerFlags, clf: Estimator, files: Sequence[GraphFiles]) ->
 def _new_graph(files: GraphFiles, flags: AnswerFlags, clf: Estimator) -> tuple[Graph, Known | None]:
     """A graph with the model's features and target, and the labels that its node table has."""
     ends = {"source": flags.source, "target": flags.target, "directed": clf.graph_.directed}
+    if clf.on == "edge":
+        features = clf.features_.names if clf.features_.num_features else ()
+        of_edges = {"edge_features": flags.edge_features, "edge_label": flags.target_column}
+        return clf._adapted(files.read({"id": flags.id, "features": features, **of_edges, **ends})), None
     graph = files.read(_node_columns(flags, clf) | ends)
     graph = clf._adapted(with_feature_order(graph, clf.features_.names) if files.npz else _without_labels(graph, clf))
     return graph, _table_labels(files, flags, graph)

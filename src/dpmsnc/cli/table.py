@@ -29,7 +29,7 @@ class Table:
     def run(self) -> int:
         from dpmsnc.errors import InputError
         from dpmsnc.evidence.experiments import datasets
-        from dpmsnc.evidence.experiments.registry import find
+        from dpmsnc.evidence.experiments.registry import EXPERIMENTS
         from dpmsnc.evidence.search.config_files import require_configuration
         from dpmsnc.evidence.show import tried
         from dpmsnc.evidence.show.stored_runs import StoredRuns
@@ -39,7 +39,7 @@ class Table:
                 raise InputError("data sets have no runs; --tried goes with an experiment")
             table = datasets.table()
         else:
-            stored = StoredRuns.of(find(self.name), self.results, self.configs)
+            stored = StoredRuns.of(EXPERIMENTS.find(self.name), self.results, self.configs)
             if self.configs is not None:
                 require_configuration([stored.experiment], self.configs)
             table = tried.table(stored) if self.tried else stored.table()

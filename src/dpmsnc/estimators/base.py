@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,20 @@ from dpmsnc.config import LARGEST_SEED, LIMITS, check_number
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.params import Parameters
 from dpmsnc.estimators.search_space import SearchSpace
-from dpmsnc.estimators.several import by_graph, check_names_fitted, divided, listed, revealed, union
+from dpmsnc.estimators.several import (
+    by_graph,
+    check_names_fitted,
+    described,
+    divided,
+    listed,
+    only,
+    revealed,
+    same_features,
+    union,
+)
 from dpmsnc.estimators.threshold import choose_threshold, most_probable
 from dpmsnc.graph import Graph
+from dpmsnc.graph.split import Mask
 from dpmsnc.registry import Registry
 
 if TYPE_CHECKING:
@@ -51,6 +62,7 @@ class Estimator(Parameters, ABC):
     """
 
     seed: int = 0
+    on: ClassVar[Literal["node", "edge"]] = "node"
 
     graph_: Graph
     classes_: NDArray[np.object_]
@@ -86,6 +98,14 @@ class Estimator(Parameters, ABC):
         """`fit` with options for `_fit`; a fit that fails while it learns leaves an estimator that is not fitted."""
         self._check_settings()
         graph, train, held_back = divided(graph, validation, self.seed, type(self).__name__)
+        if graph.labels_on != self.on:
+            raise InputError(
+                f"{type(self).__name__} predicts labels of {self.on}s, and these are of {graph.labels_on}s"
+            )
+        return self._fit_divided(graph, train, held_back, **options)
+
+    def _fit_divided(self, graph: Graph, train: Mask, held_back: Mask, **options: Any) -> Self:
+        """Fit to a graph whose labels are divided already."""
         y_train, y_validation = (only(graph, mask) for mask in (train, held_back))
         self._forget()
         self.train_, self.validation_ = train, held_back
@@ -271,7 +291,7 @@ class Estimator(Parameters, ABC):
             return rows
         if asked.member is None or (graph is not None and len(graph) == 1):  # one, which may be a union itself
             return [rows]
-        return by_graph(rows, asked.member, axis)
+        return by_graph(rows, asked, axis)
 
     def _adapted(self, graph: Graph) -> Graph:
         """Another graph with labels as `target_` has them, or an `InputError` that names what differs."""
@@ -355,25 +375,6 @@ class Estimator(Parameters, ABC):
         )
 
 
-def only(graph: Graph, mask: NDArray[np.bool_]) -> NDArray[Any]:
-    """The labels of a graph within a mask, unknown elsewhere."""
-    y = graph.target.unknown(len(graph.y))
-    y[mask] = graph.y[mask]
-    return y
-
-
-def same_features(x: Any, other: Any) -> bool:
-    """Whether two matrices of features, sparse or dense, hold the same numbers."""
-    if x is None or other is None or x.shape != other.shape:
-        return x is other
-    return not (x != other).sum()
-
-
-def described(target: Target) -> str:
-    """What a label is, in words: "class of a node"."""
-    return f"{target.kind} of {'an edge' if getattr(target, 'on', 'node') == 'edge' else 'a node'}"
-
-
 NOT_SEARCHED = SearchSpace({})
 
 
@@ -386,8 +387,8 @@ class Method:
     """It goes up when figures may change although the configuration does not: older runs are then run again."""
     like: str | None = None
     """The method of which this is a variant: without a search of its own it takes what was found for that."""
-    search: SearchSpace = NOT_SEARCHED
-    """What a search varies; by default nothing."""
+    search: SearchSpace = NOT_SEARCHED  # what a search varies; by default nothing
+    on: Literal["node", "edge"] = "node"  # what carries the labels
 
 
 METHODS: Registry[Method] = Registry("method")

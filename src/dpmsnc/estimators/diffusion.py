@@ -6,7 +6,7 @@ A subclass has the constructor, whose arguments are declared here, and the verbs
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -32,7 +32,6 @@ from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.base import Estimator
 from dpmsnc.estimators.threshold import choose_threshold
-from dpmsnc.files import group, with_nan
 from dpmsnc.graph import Graph
 
 if TYPE_CHECKING:
@@ -48,7 +47,8 @@ if TYPE_CHECKING:
     from dpmsnc.estimators.tag_report import TagReport
     from dpmsnc.graph.features import Features
     from dpmsnc.nn.denoiser import Denoiser
-    from dpmsnc.training.trainer import History, Trainer
+    from dpmsnc.training.optimiser import Optimiser
+    from dpmsnc.training.trainer import History, Source, Trainer
 
 
 class DiffusionEstimator(Estimator):
@@ -101,7 +101,7 @@ class DiffusionEstimator(Estimator):
         from dpmsnc.nn.process import keep_freed_memory, threads
         from dpmsnc.training.checkpoint import Checkpoint, fingerprint
 
-        saved = Checkpoint(checkpoint, fingerprint(self.get_params(deep=False), graph, self.train_, self.validation_))
+        saved = Checkpoint(checkpoint, fingerprint(self._identity(), graph, self.train_, self.validation_))
         going_on = resume and saved.exists
         hidden = None if self.verbose else True  # None shows the bar on a terminal only, for readable logs
         total, name = self.training.steps, type(self).__name__
@@ -127,6 +127,10 @@ class DiffusionEstimator(Estimator):
                 raise
             self._keep(trainer)
 
+    def _identity(self) -> dict[str, Any]:
+        """What must be the same, beside graph and labels, for a checkpoint to be continued."""
+        return self.get_params(deep=False)
+
     def _abandon(self) -> None:
         """An interrupted fit leaves the best weights so far, any other failure nothing."""
         if not hasattr(self, "denoiser_"):
@@ -140,7 +144,6 @@ class DiffusionEstimator(Estimator):
     ) -> Trainer:
         import torch
 
-        from dpmsnc.estimators.sources import make_source
         from dpmsnc.training.optimiser import Optimiser
         from dpmsnc.training.trainer import Trainer
 
@@ -148,8 +151,22 @@ class DiffusionEstimator(Estimator):
             torch.manual_seed(self.seed)
             optimiser = Optimiser(self._denoiser().to(self._device()), self.training)
         objective, generator = self._objective(), self._generator()
-        source = make_source(self, graph, (y_train, y_validation), optimiser, objective, generator, fit_initialiser)
+        source = self._source(graph, (y_train, y_validation), optimiser, objective, generator, fit_initialiser)
         return Trainer(optimiser, objective, source, self.training, generator)
+
+    def _source(
+        self,
+        graph: Graph,
+        labels: tuple[NDArray[Any], NDArray[Any]],
+        optimiser: Optimiser,
+        objective: Objective,
+        generator: torch.Generator,
+        fit_initialiser: bool,
+    ) -> Source:
+        """Where training data come from."""
+        from dpmsnc.estimators.sources import make_source
+
+        return make_source(self, graph, labels, optimiser, objective, generator, fit_initialiser)
 
     @property
     def corrects_initialiser(self) -> bool:
@@ -183,7 +200,7 @@ class DiffusionEstimator(Estimator):
         from dpmsnc.baselines.initialiser import ask_initialiser, make_initialiser
 
         if not fit_initialiser:
-            return self.target_.mean_field(self.target_.ignorance(graph.num_nodes))
+            return self.target_.mean_field(self.target_.ignorance(len(graph.y)))
         initial = ask_initialiser(make_initialiser(self), graph, self.validation_)
         check_probabilities(initial, self.target_, graph.num_nodes)
         return self.target_.mean_field(initial)
@@ -198,8 +215,9 @@ class DiffusionEstimator(Estimator):
         self.best_step_, self.best_score_ = trainer.best_step, trainer.best_score
         outcome = trainer.source.outcome()
         self.buffer_, self.initialiser_proba_, self.progressive_ = outcome.buffer, outcome.initial, outcome.progressive
-        if self.buffer_.shape[1] != self.graph_.num_nodes:  # labels of some of several graphs are no labelling of all
-            self.buffer_ = self.buffer_.new_empty((0, self.graph_.num_nodes, *self.buffer_.shape[2:]))
+        rows = len(self.graph_.y)
+        if self.buffer_.shape[1] != rows:  # labels of some of several graphs are no labelling of all
+            self.buffer_ = self.buffer_.new_empty((0, rows, *self.buffer_.shape[2:]))
         self.sharpness_ = outcome.sharpness
 
     def _denoiser(self) -> Denoiser:
@@ -299,101 +317,38 @@ class DiffusionEstimator(Estimator):
             raise InputError(f"device {self.device!r} cannot be used here ({error}); take cpu or auto") from error
 
     def _check_settings(self) -> None:
-        from dpmsnc.diffusion.sampler import STEPS
         from dpmsnc.nn.backbones import check_reads_labels
 
         check_choices(self, type(self).__init__)
         check_range(self, dropout=(0, 0.99), seed=(0, LARGEST_SEED))
         sizes = ("hidden_channels", "num_layers", "head_layers", "threads")
         check_range(self, **{name: (1, LIMITS[name]) for name in sizes})
+        check_reads_labels(self.backbone)
+        self._check_groups()
+        if self.start == "initialiser" and self.parameterisation == "epsilon":
+            raise InputError("noise is no correction of an initialiser; use parameterisation='label' or start='random'")
+
+    def _check_groups(self) -> None:
+        """Raise `InputError` where groups of settings are none, or do not go together."""
+        from dpmsnc.diffusion.sampler import STEPS
+
         for name, kind in (("schedule", Schedule), ("sampling", Sampling), ("training", Training)):
             if not isinstance(getattr(self, name), kind):
                 raise InputError(f"{name} is {getattr(self, name)!r}; pass {kind.__name__}(...)")
         STEPS.find(self.sampling.method)
-        check_reads_labels(self.backbone)
         self.schedule.grid(self.sampling.steps)
-        if self.start == "initialiser" and self.parameterisation == "epsilon":
-            raise InputError("noise is no correction of an initialiser; use parameterisation='label' or start='random'")
         if self.process == "blank" and self.parameterisation == "epsilon":
             raise InputError("without diffusion there is no noise to predict; use parameterisation='label'")
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """What `save` keeps beside settings and graph: tensors, and values that JSON can hold."""
-        import torch
+        from dpmsnc.estimators.diffusion_state import state_of
 
-        from dpmsnc.estimators.state import pack
-
-        weights = self.denoiser_.state_dict()
-        with torch.device("meta"):
-            expected = self._denoiser().state_dict()
-        if [(n, v.shape) for n, v in weights.items()] != [(n, v.shape) for n, v in expected.items()]:
-            raise InputError("settings of the network were changed after the fit; set them back, or fit again")
-        tensors = {f"denoiser/{name}": value for name, value in weights.items()}
-        tensors |= {"train": self._tensor(self.train_), "validation": self._tensor(self.validation_)}
-        features, scaling = self.features_.state()
-        tensors |= {f"features/{name}": self._tensor(value) for name, value in scaling.items()}
-        values = {
-            "features": features,
-            "progressive": self.progressive_,
-            "sharpness": self.sharpness_,
-            "best_step": self.best_step_,
-            "best_score": self.best_score_,
-            "interrupted": self.interrupted_,
-            "history": asdict(self.history_),
-        }
-        if hasattr(self, "threshold_"):
-            values["threshold"] = self.threshold_
-        if hasattr(self, "report_"):
-            values["report"] = asdict(self.report_)
-        if self.corrects_initialiser:
-            values["initialiser"] = pack(self.initialiser_, "initialiser", tensors)
-        return tensors | {"buffer": self.buffer_}, values
+        return state_of(self)
 
     @classmethod
     def _from_state(
         cls, params: dict[str, Any], tensors: dict[str, Tensor], values: dict[str, Any], graph: Graph
     ) -> Self:
-        """The fitted classifier again; no network is allocated beyond the weights that there are."""
-        import torch
+        from dpmsnc.estimators.diffusion_state import model_from
 
-        from dpmsnc.estimators.state import unpack
-        from dpmsnc.estimators.tag_report import report_from
-        from dpmsnc.graph.features import Features
-        from dpmsnc.training.trainer import History
-
-        if params["initialiser"] is None:
-            params = params | {"initialiser": "uniform"}  # only `fit` needs the object again
-        clf = cls(**params)
-        clf._check_settings()
-        train, validation, clf.buffer_ = (tensors.pop(name) for name in ("train", "validation", "buffer"))
-        if not train.shape == validation.shape == clf.buffer_.shape[1:2] == (graph.num_nodes,):
-            raise ValueError("it is not the graph that the model was fitted on")
-        clf.train_, clf.validation_ = train.bool().numpy(), validation.bool().numpy()
-        scaling = {name: tensor.numpy() for name, tensor in group(tensors, "features/").items()}
-        clf._take(graph, Features.from_state(values["features"], scaling))
-        if clf.corrects_initialiser:
-            clf.initialiser_ = unpack(clf, values["initialiser"], tensors)
-            if not hasattr(clf.initialiser_, "chains"):
-                raise ValueError("its initialiser is none that a network could correct")
-        with torch.device("meta"):
-            clf.denoiser_ = clf._denoiser()
-        weights = {name: v.float() if v.is_floating_point() else v for name, v in group(tensors, "denoiser/").items()}
-        clf.denoiser_.load_state_dict(weights, assign=True)
-        clf.denoiser_.to(clf._device()).requires_grad_(False)
-        history = values["history"]
-        losses, scores = (with_nan(history[name]) for name in ("loss", "validation_score"))
-        choices = [dict(choice) for choice in history["choices"]]
-        clf.history_ = History(list(history["step"]), losses, scores, choices)
-        if "report" in values:
-            clf.report_ = report_from(values["report"])
-        clf.progressive_, clf.best_step_, clf.interrupted_ = (
-            values[name] for name in ("progressive", "best_step", "interrupted")
-        )
-        check_number("progressive", clf.progressive_, 0, 1)
-        clf.sharpness_ = values["sharpness"]
-        check_number("sharpness", clf.sharpness_, 1e-3, 1e3)
-        if "threshold" in values:
-            clf.threshold_ = values["threshold"]
-            check_number("threshold", clf.threshold_, 0, 1)
-        (clf.best_score_,) = with_nan([values["best_score"]])
-        return clf
+        return model_from(cls, params, tensors, values, graph)

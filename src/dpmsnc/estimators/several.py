@@ -63,8 +63,6 @@ def divided(graph: Any, validation: Any, seed: int, asker: str) -> tuple[Graph, 
     `validation` is one of the ways to divide the labels of the graph (`split_known`), or graphs of their own.
     """
     graphs = listed(graph, asker)
-    if len(graphs) > 1 and any(len(one.y) != one.num_nodes for one in graphs):
-        raise InputError(f"{asker} predicts labels of nodes, and these are labels of edges")
     whole = union(graphs)
     whole.check_trainable()
     if not isinstance(validation, Graph) and not are_graphs(validation):
@@ -73,8 +71,9 @@ def divided(graph: Any, validation: Any, seed: int, asker: str) -> tuple[Graph, 
     if target.names and (new := sorted({str(n) for g in others for n in g.classes if n not in target.names})):
         raise InputError(f"no graph to learn from has the label {new[0]}, which a validation graph has; add one")
     whole = union([*graphs, *others], target if target.names else None)
-    assert whole.member is not None
-    held_back = whole.known & (whole.member >= len(graphs))
+    member = whole.row_member
+    assert member is not None
+    held_back = whole.known & (member >= len(graphs))
     if not held_back.any():
         raise InputError("the validation graphs have no label to compare with; label some, or pass validation=None")
     return scaled_by_training(whole, whole.known & ~held_back, held_back)
@@ -114,6 +113,28 @@ def check_names_fitted(names: Iterable[Any], target: Target) -> None:
         )
 
 
-def by_graph(rows: NDArray[Any], member: NDArray[np.int64], axis: int = 0) -> list[NDArray[Any]]:
-    """The rows of every graph, from those of the union."""
-    return np.split(rows, np.flatnonzero(np.diff(member)) + 1, axis=axis)
+def by_graph(rows: NDArray[Any], union: Graph, axis: int = 0) -> list[NDArray[Any]]:
+    """The rows of every graph, from those of the union of several."""
+    member = union.row_member
+    assert union.member is not None and member is not None
+    sizes = np.bincount(member, minlength=int(union.member[-1]) + 1)
+    return np.split(rows, np.cumsum(sizes)[:-1], axis=axis)
+
+
+def only(graph: Graph, mask: NDArray[np.bool_]) -> NDArray[Any]:
+    """The labels of a graph within a mask, unknown elsewhere."""
+    y = graph.target.unknown(len(graph.y))
+    y[mask] = graph.y[mask]
+    return y
+
+
+def same_features(x: Any, other: Any) -> bool:
+    """Whether two matrices of features, sparse or dense, hold the same numbers."""
+    if x is None or other is None or x.shape != other.shape:
+        return x is other
+    return not (x != other).sum()
+
+
+def described(target: Target) -> str:
+    """What a label is, in words: "class of a node"."""
+    return f"{target.kind} of {'an edge' if getattr(target, 'on', 'node') == 'edge' else 'a node'}"

@@ -60,7 +60,7 @@ def make_source(
         "options": model.training,
         "sampling": model.sampling,
         "generator": generator,
-        "member": None if graph.member is None else model._tensor(graph.member),
+        "member": None if (member := graph.row_member) is None else model._tensor(member),
     }
     if not model.corrects_initialiser:
         parts["initial"] = model._tensor(model._initial_probabilities(graph, fit_initialiser))
@@ -87,9 +87,7 @@ def check_metric(model: DiffusionEstimator, graph: Graph) -> None:
 
 
 def check_batches(model: DiffusionEstimator, graph: Graph) -> None:
-    """Raise `InputError` where graphs cannot be learned from in batches, or labels are none of nodes."""
-    if len(graph.y) != graph.num_nodes:
-        raise InputError(f"{type(model).__name__} predicts labels of nodes, and these are labels of edges")
+    """Raise `InputError` where graphs cannot be learned from in batches."""
     if model.training.batch_size is not None and not is_fully_labelled(model, graph):
         raise InputError('batch_size is for fully labelled graphs that are learned from with start="random"')
 
@@ -100,8 +98,9 @@ def is_fully_labelled(model: DiffusionEstimator, graph: Graph) -> bool:
         return False
     if graph.member is None:
         return bool(model.train_.all())
-    rows = np.isin(graph.member, graph.member[model.train_])
-    return bool(model.train_[rows].mean() >= NEARLY_ALL)
+    member = graph.row_member
+    assert member is not None
+    return bool(model.train_[np.isin(member, member[model.train_])].mean() >= NEARLY_ALL)
 
 
 def full_source(
@@ -109,17 +108,18 @@ def full_source(
 ) -> FullyLabelled:
     """Training on fully labelled graphs, in batches of so many; validation graphs score."""
 
-    def labelled(nodes: NDArray[np.bool_], known: NDArray[np.bool_]) -> LabelledGraphs:
-        """The graphs of these nodes with these labels and no others."""
-        part = graph.with_labels(only(graph, known)).subgraph(nodes)
-        return LabelledGraphs.of([part], features=model.features_, device=model._device())
+    def labelled(graphs: NDArray[np.int64], known: NDArray[np.bool_]) -> LabelledGraphs:
+        """These graphs with these labels and no others."""
+        part = graph.with_labels(only(graph, known)).subgraph(np.isin(of_node, graphs))
+        return LabelledGraphs.of_union(part, model._tensors(part))
 
     train, validation = model.train_, model.validation_
-    member = np.zeros(graph.num_nodes, dtype=np.int64) if graph.member is None else graph.member
-    trained = np.unique(member[train])
+    of_node = np.zeros(graph.num_nodes, dtype=np.int64) if graph.member is None else graph.member
+    of_row = np.zeros(len(graph.y), dtype=np.int64) if graph.row_member is None else graph.row_member
+    trained = np.unique(of_row[train])
     batches = np.split(trained, np.arange(0, len(trained), model.training.batch_size or len(trained))[1:])
-    unions = [labelled(np.isin(member, batch), train) for batch in batches]
-    scored = labelled(np.isin(member, member[validation]), validation) if validation.any() else None
+    unions = [labelled(batch, train) for batch in batches]
+    scored = labelled(np.unique(of_row[validation]), validation) if validation.any() else None
     return FullyLabelled(optimiser, objective, unions, model.training, generator, scored, model.sampling)
 
 

@@ -3,7 +3,7 @@ features stand in another order."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +29,7 @@ def without_directions(graph: Graph) -> Graph:
 
 
 def subgraph(graph: Graph, nodes: NDArray[np.bool_]) -> Graph:
-    """`Graph.subgraph`; labels must be those of nodes.
+    """`Graph.subgraph`.
 
     Example:
         >>> path = Graph.build([("a", "b"), ("b", "c")])
@@ -39,11 +39,10 @@ def subgraph(graph: Graph, nodes: NDArray[np.bool_]) -> Graph:
     nodes = np.asarray(nodes)
     if nodes.dtype != bool or nodes.shape != (graph.num_nodes,):
         raise InputError(f"a part of the graph is a mask of {graph.num_nodes} booleans, one for every node")
-    if len(graph.y) != graph.num_nodes:
-        raise InputError("a graph with labels on its edges is not cut; build the part anew")
     position, inside = np.cumsum(nodes) - 1, nodes[graph.edge_index].all(axis=0)
-    rows = {name: getattr(graph, name) for name in ("x", "y", "ids", "member")}
+    rows = {name: getattr(graph, name) for name in ("x", "ids", "member")}
     kept: dict[str, Any] = {name: None if values is None else values[nodes] for name, values in rows.items()}
+    kept["y"] = graph.y[nodes if graph.labels_on == "node" else inside]
     if graph.member is not None:  # numbered from 0 again
         kept["member"] = np.unique(graph.member[nodes], return_inverse=True)[1]
     return replace(
@@ -131,25 +130,78 @@ def with_feature_order(graph: Graph, names: Sequence[str] | None) -> Graph:
 
 
 def revealed(graph: Graph, known: Any) -> Graph:
-    """`Graph.reveal`."""
+    """`Graph.reveal`.
+
+    Example:
+        >>> graph = Graph.build([("a", "b"), ("b", "c")], ids=["a", "b", "c"], y=["red", "blue", None])
+        >>> revealed(graph, {"c": "red"}).y.tolist()
+        [1, 0, 1]
+    """
     clean.check_sequence(known, "known")
+    place = graph.labels_on
     if known is None or isinstance(known, Graph):
-        raise InputError("known is a mapping from node ids to labels, or one label per node, not a graph or None")
+        raise InputError(f"known is a mapping from {place}s to labels, or one label per {place}, not a graph or None")
     y = graph.y.copy()
     if hasattr(known, "items"):
         pairs = list(known.items())
-        positions = graph.index([name for name, _ in pairs])
+        names = [name for name, _ in pairs]
+        positions = graph.index(names) if place == "node" else edge_rows(graph, names)
         if len(np.unique(positions)) < len(positions):
-            raise InputError("a node is listed twice in the labels to reveal; keep one row per node id")
+            raise InputError(f"one {place} is listed twice in the labels to reveal; keep one row each")
         labels = graph.encode([label for _, label in pairs])
     else:
         values = known if hasattr(known, "shape") else list(known)
-        positions, labels = np.arange(graph.num_nodes), graph.encode(values)
-        if len(labels) != graph.num_nodes:
+        positions, labels = np.arange(len(y)), graph.encode(values)
+        if len(labels) != len(y):
             raise InputError(
-                f"expected one label per node, {graph.num_nodes} in all, got {len(labels)}; "
-                "to reveal a few, pass a dictionary from node id to class"
+                f"expected one label per {place}, {len(y)} in all, got {len(labels)}; "
+                f"to reveal a few, pass a dictionary from {'node id' if place == 'node' else 'pairs of node ids'}"
             )
     given = graph.target.known(labels)
     y[positions[given]] = labels[given]
     return graph.with_labels(y)
+
+
+def edge_rows(graph: Graph, pairs: Sequence[Any]) -> NDArray[np.int64]:
+    """Where the edges between these pairs of ids stand; without directions, in whichever order a pair is given.
+
+    Example:
+        >>> path = Graph.build([("a", "b"), ("b", "c")])
+        >>> edge_rows(path, [("c", "b"), ("a", "b")]).tolist()
+        [1, 0]
+    """
+    if wrong := [pair for pair in pairs if not isinstance(pair, tuple) or len(pair) != 2]:
+        raise InputError(f"an edge is called by a pair of node ids, not by {clean.short(wrong[0])}")
+    ends = np.stack([graph.index([pair[k] for pair in pairs]) for k in (0, 1)])
+    i, j = ends if graph.directed else np.sort(ends, axis=0)
+    lookup = {pair: row for row, pair in enumerate(zip(*graph.edge_index.tolist()))}
+    rows = [lookup.get(pair, -1) for pair in zip(i.tolist(), j.tolist())]
+    if -1 in rows:
+        raise InputError(f"the graph has no edge {pairs[rows.index(-1)]!r}; leave it out, or add it to the graph")
+    return np.array(rows, dtype=np.int64)
+
+
+def positions(graph: Graph, ids: Iterable[Any]) -> NDArray[np.int64]:
+    """`Graph.index`.
+
+    Example:
+        >>> positions(Graph.build([("a", "b"), ("b", "c")]), ["c", "a"]).tolist()
+        [2, 0]
+    """
+    places = graph.cached("positions", lambda: {name: k for k, name in enumerate(graph.ids.tolist())})
+    wanted = [ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
+    for name in wanted:
+        if not isinstance(name, Hashable) or name not in places:
+            as_text = f" (ids here are text: did you mean {str(name)!r}?)" if str(name) in places else ""
+            raise InputError(f"the graph has no node {name!r}{as_text}; its ids are listed in graph.ids")
+    return np.array([places[name] for name in wanted], dtype=np.int64)
+
+
+def check_trainable(graph: Graph) -> None:
+    """`Graph.check_trainable`."""
+    if not graph.known.any():
+        raise InputError(
+            f"no {graph.labels_on} has a known label, so there is nothing to learn from; name the label column or "
+            "attribute, or add labels with graph.reveal"
+        )
+    graph.target.check_trainable(graph.y[graph.known])

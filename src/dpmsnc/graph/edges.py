@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -158,7 +159,7 @@ def simple_edges(
     return np.stack(np.divmod(edges, num_nodes)), edge_attr, notes
 
 
-def _first_rows(keys: NDArray[np.int64], rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], int]:
+def _first_rows(keys: NDArray[np.int64], rows: Array) -> tuple[Array, int]:
     """The first row of every key, keys ascending, and the number of keys that have other rows too."""
     order = np.argsort(keys, kind="stable")
     starts = np.diff(keys[order], prepend=keys[order[:1]] - 1) != 0
@@ -171,6 +172,20 @@ def distinct(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     """`np.unique`, which hashes and takes a hundred times as long on millions of integers."""
     keys = np.sort(keys)
     return keys[np.diff(keys, prepend=keys[:1] - 1) != 0]
+
+
+def with_edge_values(graph: Graph, positions: NDArray[np.int64], edge_y: Any, y: Any) -> Graph:
+    """The graph with numbers as labels of its edges, which were listed as `positions`."""
+    from dpmsnc.targets import RealValue
+
+    if y is not None:
+        raise InputError("labels are those of nodes (y) or of edges (edge_y); pass one of the two")
+    _, values = RealValue.from_values(edge_y, positions.shape[1])
+    proper = positions[0] != positions[1]
+    i, j = positions[:, proper] if graph.directed else np.sort(positions[:, proper], axis=0)
+    rows, _ = _first_rows(i * graph.num_nodes + j, values[proper, None])
+    target, labels = RealValue.from_values(rows[:, 0], graph.num_edges)
+    return graph.with_labels(labels, replace(target, on="edge"))
 
 
 def clean_edge_features(edge_attr: Any, num_edges: int) -> NDArray[np.float32] | None:

@@ -8,7 +8,7 @@ libraries), checking it that of `dpmsnc.graph.clean`; the constructors here only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from dpmsnc.graph.summary import Summary
     from dpmsnc.targets import Target
+    from dpmsnc.targets.base import Place
 
 UNKNOWN = -1
 
@@ -75,6 +76,7 @@ class Graph:
         ids: Sequence[Any] | NDArray[Any] | None = None,
         kind: str = "class",
         edge_attr: Any = None,
+        edge_y: Any = None,
         feature_names: Sequence[str] | None = None,
         directed: bool = False,
     ) -> Graph:
@@ -95,6 +97,8 @@ class Graph:
             kind: What a label is: one "class", several "tags" or a real "value".
             edge_attr: Edge features E x D in the order of `edges`, or one number per edge. Where an edge is listed
                 several times, in whichever direction if it is undirected, the first row counts.
+            edge_y: One number per edge in the order of `edges`, unknown where None or NaN: edges then carry the labels,
+                and nodes none. Where an edge is listed several times, the first number counts.
             feature_names: Names of the columns of `x`; a DataFrame has its own.
             directed: Whether an edge leads from its first node to its second alone.
 
@@ -116,7 +120,8 @@ class Graph:
         features = clean.clean_features(x, names)
         columns = clean.clean_feature_names(getattr(x, "columns", feature_names), features)
         graph = cls(len(names), edge_index, features, labels, target, names, (), columns, edge_features, bool(directed))
-        return replace(graph, notes=(*notes, *edge.connectivity_notes(graph)))
+        graph = replace(graph, notes=(*notes, *edge.connectivity_notes(graph)))
+        return graph if edge_y is None else edge.with_edge_values(graph, positions, edge_y, y)
 
     @classmethod
     def from_tables(
@@ -130,6 +135,7 @@ class Graph:
         target: str | None = None,
         features: Sequence[str] | None = None,
         edge_features: Sequence[str] = (),
+        edge_label: str | None = None,
         directed: bool = False,
         kind: str = "class",
         tag_separator: str = ";",
@@ -146,6 +152,7 @@ class Graph:
             target: Column of `edges`.
             features: Numeric columns of `nodes`; by default every numeric column left over.
             edge_features: Numeric columns of `edges`; by default none.
+            edge_label: Column of `edges` with a number per edge, blank where unknown; then nodes have no labels.
             directed: Whether an edge leads from `source` to `target` alone.
             kind: What a label is, as in `build`.
             tag_separator: Stands between tags in one column; alone in a cell it says that a node has no tag.
@@ -154,7 +161,8 @@ class Graph:
 
         columns: dict[str, Any] = {"id": id, "label": label, "source": source, "target": target, "features": features}
         how: dict[str, Any] = {"directed": directed, "kind": kind, "tag_separator": tag_separator}
-        return readers.read_tables(edges, nodes, **columns, edge_features=edge_features, **how)
+        of_edges: dict[str, Any] = {"edge_features": edge_features, "edge_label": edge_label}
+        return readers.read_tables(edges, nodes, **columns, **of_edges, **how)
 
     @classmethod
     def from_networkx(
@@ -259,8 +267,20 @@ class Graph:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Mask of the nodes whose label is known."""
+        """Mask of the nodes, or edges, whose label is known."""
         return self.target.known(self.y)
+
+    @property
+    def labels_on(self) -> Place:
+        """Whether nodes or edges carry the labels; nodes where a target does not say it."""
+        return getattr(self.target, "on", "node")
+
+    @property
+    def row_member(self) -> NDArray[np.int64] | None:
+        """Which of several graphs each label belongs to, be it that of a node or of an edge; None for one graph."""
+        if self.member is None or self.labels_on == "node":
+            return self.member
+        return self.member[self.edge_index[0]]
 
     @property
     def adjacency(self) -> sp.csr_array:
@@ -334,19 +354,10 @@ class Graph:
         return replace(self, y=y, target=target)
 
     def index(self, ids: Iterable[Any]) -> NDArray[np.int64]:
-        """Positions of the nodes called `ids`.
+        """Positions of the nodes called `ids`."""
+        from dpmsnc.graph import derived
 
-        Example:
-            >>> Graph.build([("a", "b"), ("b", "c")]).index(["c", "a"]).tolist()
-            [2, 0]
-        """
-        positions = self.cached("positions", lambda: {name: k for k, name in enumerate(self.ids.tolist())})
-        wanted = [ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
-        for name in wanted:
-            if not isinstance(name, Hashable) or name not in positions:
-                as_text = f" (ids here are text: did you mean {str(name)!r}?)" if str(name) in positions else ""
-                raise InputError(f"the graph has no node {name!r}{as_text}; its ids are listed in graph.ids")
-        return np.array([positions[name] for name in wanted], dtype=np.int64)
+        return derived.positions(self, ids)
 
     def encode(self, labels: Any) -> NDArray[Any]:
         """What a user calls labels to labels as `y` has them."""
@@ -360,12 +371,8 @@ class Graph:
         """The same graph with more labels known; a label given here replaces the one the graph had.
 
         Args:
-            known: A mapping or pandas Series from node ids to class names, or one label per node with missing entries.
-
-        Example:
-            >>> graph = Graph.build([("a", "b"), ("b", "c")], ids=["a", "b", "c"], y=["red", "blue", None])
-            >>> graph.reveal({"c": "red"}).y.tolist()
-            [1, 0, 1]
+            known: A mapping or pandas Series from node ids to class names, or one label per node with missing entries;
+                where edges carry the labels, from pairs of node ids, or one per edge.
         """
         from dpmsnc.graph import derived
 
@@ -373,12 +380,9 @@ class Graph:
 
     def check_trainable(self) -> None:
         """Raise `InputError` unless known labels differ."""
-        if not self.known.any():
-            raise InputError(
-                "no node has a known label, so there is nothing to learn from; name the label column or attribute, "
-                "or add labels with graph.reveal"
-            )
-        self.target.check_trainable(self.y[self.known])
+        from dpmsnc.graph import derived
+
+        derived.check_trainable(self)
 
     def summary(self, hidden_channels: int = 64, num_layers: int = 2, draws: int = 4) -> Summary:
         """Sizes, label counts, homophily, components and the memory a fit of this size needs; made to be printed."""

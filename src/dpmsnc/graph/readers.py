@@ -35,6 +35,7 @@ def read_tables(
     target: str | None,
     features: Sequence[str] | None,
     edge_features: Sequence[str],
+    edge_label: str | None,
     directed: bool,
     kind: str,
     tag_separator: str,
@@ -42,7 +43,9 @@ def read_tables(
     """`Graph.from_tables`."""
     edge_table, source, target = edge_columns(edges, source, target)
     ends = [id_column(edge_table, name, "edge") for name in (source, target)]
-    edge_numbers, ignored = _numeric(edge_table.drop(columns=[source, target]), edge_features, "edge")
+    of_edge = [] if edge_label is None else [column(edge_table, edge_label, "edge")]
+    edge_y = _without_gaps(edge_table[of_edge[0]]) if of_edge else None
+    edge_numbers, ignored = _numeric(edge_table.drop(columns=[source, target, *of_edge]), edge_features, "edge")
     if nodes is None:
         if id is not None or label is not None or features is not None:
             raise InputError("id, label and features are columns of the node table; pass it as the second argument")
@@ -57,8 +60,9 @@ def read_tables(
             "add a line with column names above it"
         )
     edge_attr = edge_numbers.to_numpy(dtype=np.float32) if len(edge_numbers.columns) else None
-    graph = Graph.build(np.stack(ends), **parts, kind=kind, edge_attr=edge_attr, directed=directed)
-    if label is None:
+    how: dict[str, Any] = {"edge_attr": edge_attr, "edge_y": edge_y, "directed": directed}
+    graph = Graph.build(np.stack(ends), **parts, kind=kind, **how)
+    if label is None and edge_y is None:
         notes.append("no label column was named (label=): every label is unknown")
     return noted(graph, *notes)
 

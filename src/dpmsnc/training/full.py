@@ -38,15 +38,18 @@ from dpmsnc.training.trainer import Outcome
 
 @dataclass(frozen=True)
 class LabelledGraphs:
-    """The disjoint union of labelled graphs; a graph may come with several labellings, each a sample of p(y | G)."""
+    """The disjoint union of labelled graphs; a graph may come with several labellings, each a sample of p(y | G).
+
+    A row is a node, or an edge where edges carry the labels.
+    """
 
     graph: GraphTensors
     member: Tensor
-    """Which of the graphs each node belongs to (nodes,)."""
+    """Which of the graphs each row belongs to (rows,)."""
     labels: Tensor
-    """Labellings (nodes, labellings, ...)."""
+    """Labellings (rows, labellings, ...)."""
     known: Tensor
-    """Which nodes have a label (nodes,)."""
+    """Which rows have a label (rows,)."""
 
     @classmethod
     def of(
@@ -58,16 +61,17 @@ class LabelledGraphs:
     ) -> LabelledGraphs:
         """`labels` (nodes, labellings, ...) in place of the graphs' own."""
         union = GraphBatch.of(graphs).graph
-        known = np.ones(union.num_nodes, dtype=bool) if labels is not None else union.known
+        return cls.of_union(union, GraphTensors.of(union, features, device), labels)
+
+    @classmethod
+    def of_union(cls, union: Graph, tensors: Any, labels: Tensor | None = None) -> LabelledGraphs:
+        """Of graphs that are one already, as a network sees them; their labels may be those of nodes or of edges."""
+        known = np.ones(len(union.y), dtype=bool) if labels is not None else union.known
         labels = torch.from_numpy(union.y).unsqueeze(1) if labels is None else labels
-        member = np.zeros(union.num_nodes, dtype=np.int64) if union.member is None else union.member
+        member = np.zeros(len(union.y), dtype=np.int64) if union.row_member is None else union.row_member
         member = np.unique(member, return_inverse=True)[1]
-        return cls(
-            GraphTensors.of(union, features, device),
-            torch.from_numpy(member).to(device),
-            labels.to(device),
-            torch.from_numpy(known).to(device),
-        )
+        on_device = (torch.as_tensor(each, device=tensors.device) for each in (member, labels, known))
+        return cls(tensors, *on_device)
 
     @property
     def num_graphs(self) -> int:
@@ -102,8 +106,7 @@ class FullyLabelled:
 
     def draw(self) -> Draw:
         """Labels, times and noise of all graphs of the next batch."""
-        self.order = self.order or torch.randperm(len(self.batches), generator=self.generator).tolist()
-        batch = self.batches[self.order.pop()]
+        batch = self.next_batch()
         y_0, t = self.labels(batch), self.times(batch)
         eps = torch.randn(y_0.shape, generator=self.generator).to(y_0)
         shown = self.show(batch, y_0)
@@ -111,15 +114,20 @@ class FullyLabelled:
         asked = asked if shown is None else asked * ~shown.mask
         return Draw(batch.graph, y_0, t, eps, asked / asked.sum().clamp_min(1), shown)
 
+    def next_batch(self) -> LabelledGraphs:
+        """The graphs of the next step."""
+        self.order = self.order or torch.randperm(len(self.batches), generator=self.generator).tolist()
+        return self.batches[self.order.pop()]
+
     def labels(self, batch: LabelledGraphs) -> Tensor:
-        """y_0 (nodes, draws, channels): in each draw, one of the labellings of each graph."""
+        """y_0 (rows, draws, channels): in each draw, one of the labellings of each graph."""
         shape = (batch.num_graphs, self.options.time_draws)
         choice = torch.randint(batch.labels.shape[1], shape, generator=self.generator).to(batch.member.device)
         rows = torch.arange(len(batch.member), device=batch.member.device).unsqueeze(1)
         return self.target.field(batch.labels[rows, choice[batch.member]]).to(batch.graph.dtype)
 
     def times(self, batch: LabelledGraphs) -> Tensor:
-        """t (nodes, draws): every graph has its own in every draw, spread evenly over the batch."""
+        """t (rows, draws): every graph has its own in every draw, spread evenly over the batch."""
         shape = (batch.num_graphs, self.options.time_draws)
         t = self.objective.draw_times(math.prod(shape), self.generator, stratified=self.options.stratified)
         shuffled = t[torch.randperm(len(t), generator=self.generator)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dpmsnc.errors import InputError
 from dpmsnc.evidence.experiments.ablations.as_printed import ACCURACY_OVER_STEPS_PAPER, STEPS_VS_LAYERS_PAPER
 from dpmsnc.evidence.experiments.ablations.bound import BOUND
 from dpmsnc.evidence.experiments.ablations.depth import STEPS_VS_LAYERS, TIME_VS_ACCURACY
@@ -22,6 +21,7 @@ from dpmsnc.evidence.experiments.table1_synthetic import SYNTHETIC
 from dpmsnc.evidence.experiments.table2_homophilic import HOMOPHILIC
 from dpmsnc.evidence.experiments.table3_heterophilic import HETEROPHILIC
 from dpmsnc.evidence.experiments.table4_inductive import INDUCTIVE
+from dpmsnc.evidence.experiments.table5_reasoning import REASONING
 from dpmsnc.evidence.experiments.tags import TAGS
 from dpmsnc.evidence.run.experiment import Experiment
 from dpmsnc.registry import Registry
@@ -34,6 +34,7 @@ for experiment in (
     HOMOPHILIC_PAPER,
     HETEROPHILIC,
     INDUCTIVE,
+    REASONING,
     FEW_STEPS,
     FIRST_FIGURE,
     SCENARIO_PICTURES,
@@ -54,14 +55,3 @@ for experiment in (
     ROBUSTNESS,
 ):
     EXPERIMENTS.register(experiment.name)(experiment)
-NOT_YET: dict[str, str] = {
-    "reasoning": "table 5 needs labels on edges",
-}
-"""Experiments of the paper that cannot be run yet, and what they wait for."""
-
-
-def find(name: str) -> Experiment:
-    """The experiment of that name."""
-    if name in NOT_YET:
-        raise InputError(f"{name} is not there yet: {NOT_YET[name]}; there are {', '.join(EXPERIMENTS)}")
-    return EXPERIMENTS.find(name)

@@ -21,6 +21,7 @@ from dpmsnc.estimators.model_folder import arguments
 from dpmsnc.evidence.run.settings import Nested, merged
 from dpmsnc.graph import Graph
 from dpmsnc.nn.backbones import backbone_name
+from dpmsnc.reasoning.scoring import StreamedTask
 
 Kind = TypeVar("Kind", bound=Estimator)
 Score = Literal["accuracy", "likelihood"]
@@ -71,11 +72,15 @@ def fit(model: Any, graph: Graph, validation: NDArray[np.bool_], progress: Progr
     model.fit(graph, validation=validation, **watched)
 
 
-def fit_to_task(model: Any, task: Task | InductiveTask, progress: Progress | None = None) -> None:
-    """Fit to the graph of a task with its validation nodes, or to training graphs with validation graphs; an estimator
-    that trains step by step reports its progress."""
+def fit_to_task(model: Any, task: Task | InductiveTask | StreamedTask, progress: Progress | None = None) -> None:
+    """Fit to the graph of a task with its validation nodes, to training graphs with validation graphs, or to a stream,
+    which has validation graphs of its own; an estimator that trains step by step reports its progress."""
+    watched = {} if progress is None else {"progress": progress}
+    if isinstance(task, StreamedTask):
+        model.fit(task.stream, **watched)
+        return
     graph, validation = (task.graph if isinstance(task, Task) else task.train), task.validation
-    model.fit(graph, validation=validation, **({} if progress is None else {"progress": progress}))
+    model.fit(graph, validation=validation, **watched)
 
 
 def own_labels(model: Estimator, task: Task | InductiveTask) -> NDArray[Any]:

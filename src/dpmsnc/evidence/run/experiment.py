@@ -21,12 +21,15 @@ from dpmsnc.evidence.run import estimators
 from dpmsnc.evidence.run.document import Cost, run_document
 from dpmsnc.evidence.run.store import Document, Key
 from dpmsnc.metrics import METRICS, scores, subgraph_accuracy
+from dpmsnc.reasoning.scoring import StreamedTask
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dpmsnc.evidence.show.paper import Printed
     from dpmsnc.evidence.show.table import Table
+
+AnyTask = Task | InductiveTask | StreamedTask
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Experiment:
     """More metrics of a fitted model, by name: called with the model, the task and the seed."""
     watch: Callable[[Any], dict[str, float]] | None = None
     """What to note of the trainer of a diffusion model at every evaluation; the metrics have it under "training"."""
-    load: Callable[..., Task | InductiveTask] = load
+    load: Callable[..., AnyTask] = load
     stored_as: str = ""
     """The name its runs are stored under, by default its own: experiments that show the same runs share it, and then
     also `measure` and `load`."""
@@ -114,6 +117,8 @@ class Run:
         """Fit, predict, score; the cost is that of fitting and of one prediction."""
         torch.set_num_threads(1)
         task, model = self.load(), self.build()
+        if isinstance(task, StreamedTask):
+            return self._execute_on_stream(model, task)
         with Cost() as cost:
             noted = self._fit(model, task)
             selected = estimators.own_labels(model, task)
@@ -128,7 +133,16 @@ class Run:
             metrics |= self.experiment.measure(model, task, self.seed)
         return run_document(self.key, model, cost, metrics)
 
-    def _fit(self, model: Any, task: Task | InductiveTask) -> list[dict[str, float]]:
+    def _execute_on_stream(self, model: Any, task: StreamedTask) -> Document:
+        """The same where graphs come from a stream; the cost is that of fitting."""
+        with Cost() as cost:
+            self._fit(model, task)
+        metrics: dict[str, Any] = {"selected": task.scores(model), "last": None}
+        if self.experiment.measure is not None:
+            metrics |= self.experiment.measure(model, task, self.seed)
+        return run_document(self.key, model, cost, metrics)
+
+    def _fit(self, model: Any, task: AnyTask) -> list[dict[str, float]]:
         """Fit, and what was noted on the way."""
         if estimators.supports_progress(model) and parent_process() is None:
             model.verbose = True  # bars of several workers would overwrite each other

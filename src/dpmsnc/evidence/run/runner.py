@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from dpmsnc.errors import InputError
-from dpmsnc.evidence.experiments.registry import find
+from dpmsnc.evidence.experiments.registry import EXPERIMENTS
 from dpmsnc.evidence.run.experiment import Experiment, Run
 from dpmsnc.evidence.run.fix import with_fixed
 from dpmsnc.evidence.run.ray import RayWorkers
@@ -57,7 +57,7 @@ def reproduce(
         fix: Settings over all others in every row that is run, by name in their groups; the figure is not drawn then.
         fast: By default run the first seed on the data sets of the experiment's fast variant alone.
     """
-    where, store, searched = workers(jobs, ray), Store(results), find(name)
+    where, store, searched = workers(jobs, ray), Store(results), EXPERIMENTS.find(name)
     if fast:
         if not searched.fast:
             raise InputError(
@@ -237,8 +237,11 @@ def time_left(finished: Mapping[Run, Document], missing: Collection[Run], at_a_t
 def outcome(document: Document) -> str:
     """The run just finished, in a line."""
     selected = document["metrics"]["selected"]
-    metric = "accuracy" if "accuracy" in selected else "micro_f1"
-    validation = selected.get(f"validation_{metric}")
-    parts = [f"test {metric.replace('_', '-')} {percent(selected[metric])} %"]
-    parts += [] if validation is None else [f"validation {percent(validation)} %"]
+    if "mse" in selected:
+        parts = [f"test error {selected['mse']:.5f}"]
+    else:
+        metric = "accuracy" if "accuracy" in selected else "micro_f1"
+        validation = selected.get(f"validation_{metric}")
+        parts = [f"test {metric.replace('_', '-')} {percent(selected[metric])} %"]
+        parts += [] if validation is None else [f"validation {percent(validation)} %"]
     return ", ".join([*parts, f"{document['cpu_s']:.0f} CPU-seconds", f"{document['peak_mb']:.0f} MB"])

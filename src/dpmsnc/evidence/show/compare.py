@@ -189,16 +189,16 @@ def is_error(metric: str) -> bool:
 
 
 def _record(cell: Cell, outcome: Outcome) -> dict[str, Any]:
-    ours = outcome.ours
+    ours, digits = outcome.ours, 6 if is_error(outcome.metric) else 4
     return {
         "dataset": cell.dataset,
         "method": cell.line.name,
         "backbone": cell.line.backbone,
         "metric": outcome.metric,
-        "mean": ours and round(ours.mean, 4),
-        "std": None if ours is None or ours.std is None else round(ours.std, 4),
+        "mean": ours and round(ours.mean, digits),
+        "std": None if ours is None or ours.std is None else round(ours.std, digits),
         "seeds": ours.seeds if ours else 0,
-        "last_mean": None if outcome.last_mean is None else round(outcome.last_mean, 4),
+        "last_mean": None if outcome.last_mean is None else round(outcome.last_mean, digits),
         "paper_mean": outcome.paper and outcome.paper.mean,
         "paper_std": outcome.paper and outcome.paper.std,
     }
