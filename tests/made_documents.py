@@ -24,4 +24,4 @@ def document(run, accuracy, version=None, last=None, drop=()):
 
 
 def run(row, seed, dataset="cora", experiment="homophilic"):
-    return Run(registry.find(experiment), dataset, row, seed)
+    return Run(registry.EXPERIMENTS.find(experiment), dataset, row, seed)

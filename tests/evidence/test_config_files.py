@@ -197,7 +197,7 @@ def test_a_backbone_without_a_search_gets_what_was_found_with_the_method_s_own(t
 
 def test_configurations_reach_worker_processes(tmp_path):
     config(dataset="cora", settings={"training": {"learning_rate": 0.005}}).write(tmp_path)
-    run = Run(configured(registry.find("cora"), tmp_path), "cora", "dpm-snc", 0)
+    run = Run(configured(registry.EXPERIMENTS.find("cora"), tmp_path), "cora", "dpm-snc", 0)
     here, there = multiprocessing.Pipe()
     here.send(run)
     sent = there.recv()
@@ -206,7 +206,7 @@ def test_configurations_reach_worker_processes(tmp_path):
 
 def test_the_value_that_a_row_is_about_stays_though_it_is_the_default(tmp_path):
     config(dataset="cora", settings={"training": {"temperature": 0.7, "learning_rate": 0.005}}).write(tmp_path)
-    experiment = configured(registry.find("temperature"), tmp_path)
+    experiment = configured(registry.EXPERIMENTS.find("temperature"), tmp_path)
     found = [Run(experiment, "cora", row, 0).build().training for row in experiment.rows]
     assert [training.temperature for training in found] == [0.1, 0.3, 1.0]
     assert {training.learning_rate for training in found} == {0.005}

@@ -9,7 +9,7 @@ from dpmsnc.data import Task
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.node_classifier import NodeClassifier
 from dpmsnc.evidence.experiments import minesweeper, table3_heterophilic
-from dpmsnc.evidence.experiments.registry import find
+from dpmsnc.evidence.experiments.registry import EXPERIMENTS
 from dpmsnc.evidence.experiments.table3_heterophilic import ELSEWHERE, PAPER, ROWS, SPECIALISED, published
 from dpmsnc.graph import Graph
 
@@ -86,7 +86,7 @@ def test_given_labels_are_in_both_kinds_of_draws(monkeypatch):
 
 
 def test_rows_of_networks_that_are_registered():
-    assert find("heterophilic").rows is ROWS
+    assert EXPERIMENTS.find("heterophilic").rows is ROWS
     assert {name for name in SPECIALISED if name in METHODS} == {name for name in SPECIALISED if name in ROWS}
     for name in ("gat-sep", "tuned-gcn", "tuned-sage"):
         plain, masked, ours = (ROWS[label].build(1) for label in (name, f"masked-labels ({name})", f"dpm-snc ({name})"))

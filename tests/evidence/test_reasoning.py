@@ -65,7 +65,7 @@ def test_rows_are_what_they_are_called():
     assert ROWS["dpm-snc"].build(0, "edge_copy").training.weight_decay == 1e-5
     direct = ROWS["direct (triples)"].build(0)
     assert direct.configuration() == ours.configuration() and direct.process == "blank"
-    assert registry.find("reasoning") is REASONING and set(DATASETS) == {name for name, _ in PAPER.columns}
+    assert registry.EXPERIMENTS.find("reasoning") is REASONING and set(DATASETS) == {name for name, _ in PAPER.columns}
 
 
 def test_steps_are_a_setting_of_a_row():

@@ -44,7 +44,7 @@ def with_hole(value, path, wrong):
 @pytest.fixture
 def stored(tmp_path, request):
     """Two stored runs of an experiment, the first of which is to be broken."""
-    experiment = registry.find(request.param)
+    experiment = registry.EXPERIMENTS.find(request.param)
     name = experiment.stored_as or experiment.name
     paths = sorted((RESULTS / name / experiment.datasets[0]).glob("*.json"))
     kept = [

@@ -57,12 +57,12 @@ def results(tmp_path):
 
 def planned(name):
     """How many runs an experiment has."""
-    experiment = registry.find(name)
+    experiment = registry.EXPERIMENTS.find(name)
     return len(experiment.rows) * len(experiment.datasets) * len(experiment.seeds)
 
 
 def shown(results, name="homophilic"):
-    return StoredRuns.of(registry.find(name), results).table()
+    return StoredRuns.of(registry.EXPERIMENTS.find(name), results).table()
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_runs_on_other_splits_are_marked_and_stand_back_whatever_their_method_s_
     assert ["cora", "gcn†"] in [list(row[:2]) for row in shown(results).rows]
     made = document(run("gcn", 0), 0.5, version=1) | {"split_version": 2}
     Store(results).put(made)
-    first = next(d for d in StoredRuns.of(registry.find("homophilic"), results).documents if d["seed"] == 0)
+    first = next(d for d in StoredRuns.of(registry.EXPERIMENTS.find("homophilic"), results).documents if d["seed"] == 0)
     assert first["metrics"] == made["metrics"]
 
 
@@ -225,7 +225,7 @@ def test_alternatives_say_what_they_changed_and_what_it_gave(results, monkeypatc
         ["initialiser=pta(lr=0.1)"], ["initialiser=stack(members=(pta, gcn=(lr=0.1)), repeats=3)"]
     ]  # fmt: skip
     monkeypatch.setitem(methods.METHODS, "gcn", Method(methods.METHODS["gcn"].build, version=2))
-    assert "lr=0.5, scaling=rows, older  " in str(tried.table(StoredRuns.of(registry.find("homophilic"), results)))
+    assert "lr=0.5, scaling=rows, older  " in str(tried.table(StoredRuns.of(registry.EXPERIMENTS.find("homophilic"), results)))
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_seeds_beyond_the_experiments_own_count(results):
 
 def test_runs_with_found_settings_are_shown_with_their_folder(results, monkeypatch, tmp_path):
     tuned = {"gcn": Row("gcn", by_dataset={"cora": {"lr": 0.123}})}
-    plain = registry.find("homophilic")
+    plain = registry.EXPERIMENTS.find("homophilic")
     found = Experiment(plain.name, plain.datasets, plain.rows | tuned, plain.seeds, plain.table)
     monkeypatch.setattr(stored_runs, "configured", lambda experiment, folder: found)
     Store(results).put(document(Run(found, "cora", "gcn", 0), 0.9))

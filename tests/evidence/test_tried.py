@@ -32,7 +32,7 @@ def test_rows_below_the_paper_are_listed_and_the_table_says_how_many(tmp_path, r
     made = document(run(row, 0), accuracy)
     made["metrics"]["selected"]["subgraph_accuracy"] = subgraph
     Store(tmp_path).put(made)
-    stored = StoredRuns.of(registry.find("homophilic"), tmp_path)
+    stored = StoredRuns.of(registry.EXPERIMENTS.find("homophilic"), tmp_path)
     assert [shown[:2] for shown in view.table(stored).rows] == ([["cora", f"{row}‡"]] if listed else [])
     assert ("no row with stored runs is below" in str(view.table(stored))) != listed
     assert (f"  dpmsnc table homophilic --results {tmp_path} --tried" in str(stored.table()).splitlines()) == listed
@@ -41,7 +41,7 @@ def test_rows_below_the_paper_are_listed_and_the_table_says_how_many(tmp_path, r
 def test_the_paper_s_settings_are_held_to_the_paper_s_figures(tmp_path):
     for row in ("gcn", "dpm-snc-paper"):  # the paper has 50.1 and 98.5
         Store(tmp_path).put(document(run(row, 0, "grid_scattered", "synthetic"), 0.50 if row == "gcn" else 0.984))
-    table = view.table(StoredRuns.of(registry.find("synthetic"), tmp_path))
+    table = view.table(StoredRuns.of(registry.EXPERIMENTS.find("synthetic"), tmp_path))
     assert [shown[:2] for shown in table.rows] == [["grid_scattered", "dpm-snc-paper‡"]]
     metrics = ["validation", "row's", "accuracy", "row's", "paper", "sub-acc", "row's"]
     assert list(table.header)[3:] == [*metrics, "initialiser", "CPU s", "seeds"]
@@ -56,14 +56,14 @@ def tried(tmp_path):
     """A GCN with three seeds, and another rate tried with two of them and one more."""
     for seed, accuracy in enumerate([0.7, 0.8, 0.6]):
         Store(tmp_path).put(document(run("gcn", seed), accuracy))
-    fixed = with_fixed(registry.find("homophilic"), {"lr": 0.5}, ["gcn"])
+    fixed = with_fixed(registry.EXPERIMENTS.find("homophilic"), {"lr": 0.5}, ["gcn"])
     for seed in (0, 2, 7):
         Store(tmp_path).put(document(Run(fixed, "cora", "gcn", seed), 0.9 if seed == 7 else 0.75))
     return tmp_path
 
 
 def test_what_was_tried_stands_below_a_row_beside_its_figures_on_the_same_seeds(tried, capsys):
-    rows = view.table(StoredRuns.of(registry.find("homophilic"), tried)).rows
+    rows = view.table(StoredRuns.of(registry.EXPERIMENTS.find("homophilic"), tried)).rows
     first = "60.0±10.0 - 70.0±10.0 - 81.4 35.0±5.0 - 59.3 - 3 0-2"
     assert rows[0][2:] == cells("as in the table (no search)", first)
     assert rows[1][2:] == cells("lr=0.5", "65.0±0.0 55.0 75.0±0.0 65.0 81.4 37.5±0.0 32.5 59.3 - 3 0,2")
@@ -92,7 +92,7 @@ def test_a_row_says_how_it_was_searched_for(tmp_path, capsys, row, file, words):
 
 def test_older_runs_are_marked(tried, monkeypatch):
     monkeypatch.setitem(methods.METHODS, "gcn", Method(methods.METHODS["gcn"].build, version=2))
-    table = view.table(StoredRuns.of(registry.find("homophilic"), tried))
+    table = view.table(StoredRuns.of(registry.EXPERIMENTS.find("homophilic"), tried))
     assert [row[1:3] for row in table.rows] == [
         ["gcn†‡", "as in the table (no search)"],
         *[["gcn†‡", "lr=0.5, older"]] * 2,
@@ -102,17 +102,17 @@ def test_older_runs_are_marked(tried, monkeypatch):
 
 def test_a_try_without_a_common_seed_stands_alone(tmp_path):
     Store(tmp_path).put(document(run("gcn", 0), 0.7))
-    fixed = with_fixed(registry.find("homophilic"), {"lr": 0.5}, ["gcn"])
+    fixed = with_fixed(registry.EXPERIMENTS.find("homophilic"), {"lr": 0.5}, ["gcn"])
     Store(tmp_path).put(document(Run(fixed, "cora", "gcn", 1), 0.75))
-    rows = view.table(StoredRuns.of(registry.find("homophilic"), tmp_path)).rows
+    rows = view.table(StoredRuns.of(registry.EXPERIMENTS.find("homophilic"), tmp_path)).rows
     assert rows[1][2:] == cells("lr=0.5", "65.0 - 75.0 - 81.4 37.5 - 59.3 - 3 1")
 
 
 def test_rows_that_reach_the_paper_s_are_listed_with_what_else_was_tried(tmp_path):
     Store(tmp_path).put(document(run("gcn", 0), 0.9))
-    fixed = with_fixed(registry.find("homophilic"), {"lr": 0.5}, ["gcn"])
+    fixed = with_fixed(registry.EXPERIMENTS.find("homophilic"), {"lr": 0.5}, ["gcn"])
     Store(tmp_path).put(document(Run(fixed, "cora", "gcn", 0), 0.75))
-    rows = view.table(StoredRuns.of(registry.find("homophilic"), tmp_path)).rows
+    rows = view.table(StoredRuns.of(registry.EXPERIMENTS.find("homophilic"), tmp_path)).rows
     assert [row[1:3] for row in rows] == [["gcn", "as in the table (no search)"], ["gcn", "lr=0.5"]]
 
 
