@@ -225,7 +225,8 @@ def test_alternatives_say_what_they_changed_and_what_it_gave(results, monkeypatc
         ["initialiser=pta(lr=0.1)"], ["initialiser=stack(members=(pta, gcn=(lr=0.1)), repeats=3)"]
     ]  # fmt: skip
     monkeypatch.setitem(methods.METHODS, "gcn", Method(methods.METHODS["gcn"].build, version=2))
-    assert "lr=0.5, scaling=rows, older  " in str(tried.table(StoredRuns.of(registry.EXPERIMENTS.find("homophilic"), results)))
+    homophilic = StoredRuns.of(registry.EXPERIMENTS.find("homophilic"), results)
+    assert "lr=0.5, scaling=rows, older  " in str(tried.table(homophilic))
 
 
 @pytest.mark.parametrize(
