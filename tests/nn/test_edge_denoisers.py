@@ -127,6 +127,16 @@ def test_rounds_grow_with_the_graph():
     assert denoiser.rounds(torch.tensor(list(sizes))).tolist() == list(sizes.values())
 
 
+def test_rounds_vary_in_training_alone():
+    graph, denoiser = EdgeTensors.complete(complete_groups(((1, 4),))), network("triples").float()
+    y_t, context = fields(16).float(), denoiser.encode(graph)
+    still = [denoiser(y_t, 5, context) for _ in range(2)]
+    torch.testing.assert_close(*still, rtol=0, atol=0)
+    source = torch.Generator().manual_seed(0)
+    drawn = {denoiser(y_t, 5, context, generator=source).sum().item() for _ in range(12)}
+    assert len(drawn) == 3 and still[0].sum().item() in drawn
+
+
 def test_triples_of_a_list_are_all_there_are():
     graph = sparse_graph(n=12)
     source, target = (torch.from_numpy(ends.copy()) for ends in graph.edge_index)
