@@ -1,10 +1,7 @@
-"""Graphs with values on edges, for tests: complete ones as blocks and as lists, and the network of PyG."""
+"""Graphs with values on edges, for tests: complete ones as blocks and as lists."""
 
 import torch
-from torch import nn
-from torch_geometric.nn import GINEConv
 
-from dpmsnc.nn.denoiser import sinusoid
 from dpmsnc.nn.edges.tensors import EdgeTensors, Listed
 
 
@@ -27,24 +24,3 @@ def listed_tensors(groups):
     source, target = torch.cat(ends).T
     part = Listed(source, target, first, torch.tensor(member))
     return EdgeTensors([part], torch.cat([group.reshape(-1, group.shape[-1]) for group in groups]))
-
-
-class PlainGINE(nn.Module):
-    """The paper's denoiser on PyG's layers, with the weights of ours."""
-
-    def __init__(self, ours):
-        super().__init__()
-        self.ours, self.convs = ours, nn.ModuleList()
-        for of_edge, of_node in zip(ours.of_edge, ours.of_node):
-            conv = GINEConv(nn.Linear(of_node.in_features, 1), edge_dim=of_edge.in_features)
-            conv.nn, conv.lin = of_node, of_edge  # not before, since PyG begins with new weights
-            self.convs.append(conv)
-
-    def forward(self, edge_index, edge_attr, y_t, t_of_node, num_nodes):
-        """One label field (edges, 1); a time for every node."""
-        ours, h = self.ours, torch.zeros(num_nodes, 1, dtype=y_t.dtype)
-        embedded = torch.cat([ours.embed_attr(edge_attr), ours.embed_label(y_t)], dim=-1)
-        for conv in self.convs:
-            h = conv(h, edge_index, embedded) + ours.time(sinusoid(t_of_node).to(y_t))
-        both = torch.cat([h[edge_index[0]], h[edge_index[1]], y_t], dim=-1)
-        return ours.head(ours.decoder(both).relu())

@@ -53,9 +53,18 @@ class EdgeDenoiser(nn.Module):
         """What of edges depends on neither y_t nor t (rows, 1, ...), from features of nodes and edges."""
         raise NotImplementedError
 
-    def answer(self, part: Part, x: Tensor | None, encoded: Tensor, labels: Tensor, t: Tensor, times: Tensor) -> Tensor:
+    def answer(
+        self,
+        part: Part,
+        x: Tensor | None,
+        encoded: Tensor,
+        labels: Tensor,
+        t: Tensor,
+        times: Tensor,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
         """The output (rows, batch, channels) from labels as they are shown; f(t) is `times[t]`, with an entry of t
-        (rows, batch) for every edge, or (1, batch) where all have the same."""
+        (rows, batch) for every edge. A generator is there in training alone, for what is drawn then."""
         raise NotImplementedError
 
     def encode(self, graph: EdgeTensors) -> Any:
@@ -79,7 +88,7 @@ class EdgeDenoiser(nn.Module):
         """The output for noisy labels y_t (rows, batch, channels) at times t: one for all, one per batch entry (batch,)
         or one per row and batch entry (rows, batch)."""
         if torch.is_grad_enabled():
-            return self.evaluate(y_t, t, context, known)
+            return self.evaluate(y_t, t, context, known, generator)
         outputs = [
             self.evaluate(
                 y_t[:, entries],
@@ -113,7 +122,7 @@ class EdgeDenoiser(nn.Module):
         rows = (context.encoded, graph.directed(labels), graph.directed(t))
 
         def answer(part: Part, x: Tensor | None, encoded: Tensor, labels: Tensor, t: Tensor) -> Tensor:
-            return self.answer(part, x, encoded, labels, t, times)
+            return self.answer(part, x, encoded, labels, t, times, generator)
 
         return graph.undirected(graph.map(answer, *rows))
 

@@ -52,7 +52,16 @@ class GINEDenoiser(EdgeDenoiser):
         constant = bias + of_attr @ self.embed_attr.bias + of_label @ self.embed_label.bias
         return nn.functional.linear(edge_attr, of_attr @ self.embed_attr.weight, constant).unsqueeze(1)
 
-    def answer(self, part: Part, x: Tensor | None, encoded: Tensor, labels: Tensor, t: Tensor, times: Tensor) -> Tensor:
+    def answer(
+        self,
+        part: Part,
+        x: Tensor | None,
+        encoded: Tensor,
+        labels: Tensor,
+        t: Tensor,
+        times: Tensor,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
         shift = nn.functional.embedding(t.index_select(0, part.row_of_node), times)
         h = labels.new_zeros(part.num_nodes, 1, 1) if x is None else x.unsqueeze(1)
         widths = [layer.out_features for layer in self.of_edge]

@@ -5,9 +5,12 @@ r"""Our denoiser of edge labels: edges have states, and learn from the two edges
              p_j = max over edges (i, j) of C z_ij
 
 The same weights serve every round. A round joins two paths, so r rounds reach along 2^r edges: a graph of n nodes gets
-ceil(log2(n - 1)) rounds, and at least `num_layers`. Nothing here belongs to one task. A maximum of negated sums is a
-minimum, and signs are learned, so there is no minimum beside it; sums over nodes grow with the graph and are left out.
-The p say something of the rest of a graph where edges close few triangles.
+ceil(log2(n - 1)) rounds, and at least `num_layers`; in training up to `MORE_ROUNDS` more, drawn anew for the graphs of
+a size, so that answers stay as they are when larger graphs ask for more rounds.
+
+Nothing here belongs to one task. A maximum of negated sums is a minimum, and signs are learned, so there is no minimum
+beside it; sums over nodes grow with the graph and are left out. The p say something of the rest of a graph where edges
+close few triangles.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from torch import Tensor, nn
 
 from dpmsnc.nn.edges.base import EDGE_DENOISERS, EdgeDenoiser
 from dpmsnc.nn.edges.tensors import Part
+
+MORE_ROUNDS = 2
 
 
 @EDGE_DENOISERS.register("triples")
@@ -52,10 +57,21 @@ class TripleDenoiser(EdgeDenoiser):
             state = part.add_ends(state, *self.of_ends(x).chunk(2, dim=-1))
         return state.unsqueeze(1)
 
-    def answer(self, part: Part, x: Tensor | None, encoded: Tensor, labels: Tensor, t: Tensor, times: Tensor) -> Tensor:
+    def answer(
+        self,
+        part: Part,
+        x: Tensor | None,
+        encoded: Tensor,
+        labels: Tensor,
+        t: Tensor,
+        times: Tensor,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
         e = encoded + self.of_label(labels) + part.reverse(self.of_reverse_label(labels))
         e = e + nn.functional.embedding(t, times)
         rounds = self.rounds(part.graph_size)
+        if generator is not None:
+            rounds = rounds + int(torch.randint(MORE_ROUNDS + 1, (), generator=generator))
         for k in range(rounds if isinstance(rounds, int) else int(rounds.max())):
             change = self.exchange(part, e)
             e = e + (change if isinstance(rounds, int) else change * (rounds > k).view(-1, 1, 1))
