@@ -20,8 +20,9 @@ from dpmsnc.cli.graph_files import MOST_NOTES, GraphFiles, in_folder, naming
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.several import check_names_fitted
 from dpmsnc.graph import Graph
+from dpmsnc.graph.cells import WHOLE
 from dpmsnc.graph.derived import with_feature_order
-from dpmsnc.graph.readers import WHOLE, edge_columns, id_column
+from dpmsnc.graph.readers import edge_columns, id_column
 from dpmsnc.targets import Tags
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from dpmsnc.estimators.base import Estimator
 
 Known = dict[Any, Any]
+TOLD = ("ignored", "new levels", "gaps")
+"""How notes begin that are printed with an answer."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,8 @@ def _node_columns(flags: AnswerFlags, clf: Estimator) -> dict[str, Any]:
     """How a new node table is read: with the features that the model has by name."""
     features = clf.features_.names if clf.features_.num_features else ()
     label = flags.label[0] if len(flags.label) == 1 else list(flags.label) or None
-    columns = {"id": flags.id, "label": label, "features": features}
+    like = {"features": features} if clf.graph_.columns is None else {"columns_like": clf}
+    columns = {"id": flags.id, "label": label, **like}
     return columns | {"kind": clf.target_.kind, "tag_separator": flags.tag_separator}
 
 
@@ -157,7 +161,7 @@ def _table_labels(files: GraphFiles, flags: AnswerFlags, graph: Graph) -> Known 
 
 
 def _print_notes(graphs: Sequence[Graph]) -> None:
-    """Columns that were left out, on standard error, since standard output may be the table."""
-    notes = dict.fromkeys(note for graph in graphs for note in graph.notes if note.startswith("ignored"))
+    """Columns that were left out or filled, on standard error, since standard output may be the table."""
+    notes = dict.fromkeys(note for graph in graphs for note in graph.notes if note.startswith(TOLD))
     for note in list(notes)[:MOST_NOTES]:
         print(f"note: {note}", file=sys.stderr)

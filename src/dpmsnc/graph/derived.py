@@ -103,6 +103,8 @@ def _with_rows(graph: Graph, x: Any, new: NDArray[Any]) -> Any:
     if x is None:
         raise InputError(f"the graph has {graph.num_features} features a node; pass those of the new nodes as x")
     names = getattr(x, "columns", None)
+    if names is not None and graph.columns is not None:
+        x, names = graph.columns.encode(x.rename(columns=str), lambda row: f"the row of node {new[row]!r}")[0], None
     if names is not None and graph.feature_names and tuple(map(str, names)) != graph.feature_names:
         raise InputError(f"the columns of x must be {clean.short_list(graph.feature_names)}, in this order")
     rows = clean.clean_features(x, new)
@@ -127,7 +129,7 @@ def with_feature_order(graph: Graph, names: Sequence[str] | None) -> Graph:
         return graph
     position = {name: k for k, name in enumerate(graph.feature_names)}
     columns = np.array([position[name] for name in names])
-    return replace(graph, x=graph.x[:, columns], feature_names=tuple(names))
+    return replace(graph, x=graph.x[:, columns], feature_names=tuple(names), columns=None)
 
 
 def revealed(graph: Graph, known: Any) -> Graph:

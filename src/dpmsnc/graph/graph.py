@@ -3,7 +3,7 @@
 `Graph` holds nodes, edges, features, known labels and what a label is, and nothing about models. A class is an integer
 into `classes`, with -1 (`UNKNOWN`) where no label is known: no masks are needed to say which nodes are labelled.
 Reading what users bring is the work of `dpmsnc.graph.readers` (tables and files) and `dpmsnc.graph.objects` (other
-libraries), checking it that of `dpmsnc.graph.clean`; the constructors here only name them.
+libraries), checking it that of `dpmsnc.graph.clean`; `dpmsnc.graph.constructors` only names them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmsnc.errors import InputError
+from dpmsnc.graph.constructors import Constructors
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
+    from dpmsnc.graph.columns import Columns
     from dpmsnc.graph.summary import Summary
     from dpmsnc.targets import Target
 
@@ -28,7 +30,7 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Graph:
+class Graph(Constructors):
     """Nodes, edges, features and partly known labels.
 
     Build one with `Graph.build` (arrays), `Graph.from_tables`, `Graph.from_networkx`, `Graph.from_pyg`,
@@ -61,6 +63,8 @@ class Graph:
     """Whether an edge goes from its first node to its second alone; then both directions may be listed."""
     member: NDArray[np.int64] | None = None
     """Which of several graphs each node belongs to, where this is their disjoint union; else None."""
+    columns: Columns | None = None
+    """How the columns of a node table became `x`, where it was read from one."""
     _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -117,122 +121,6 @@ class Graph:
         columns = clean.clean_feature_names(getattr(x, "columns", feature_names), features)
         graph = cls(len(names), edge_index, features, labels, target, names, (), columns, edge_features, bool(directed))
         return replace(graph, notes=(*notes, *edge.connectivity_notes(graph)))
-
-    @classmethod
-    def from_tables(
-        cls,
-        edges: Any,
-        nodes: Any = None,
-        *,
-        id: str | None = None,
-        label: str | Sequence[str] | None = None,
-        source: str | None = None,
-        target: str | None = None,
-        features: Sequence[str] | None = None,
-        edge_features: Sequence[str] = (),
-        directed: bool = False,
-        kind: str = "class",
-        tag_separator: str = ";",
-    ) -> Graph:
-        """A graph from an edge table and a node table: CSV, TSV or Parquet files, or pandas DataFrames.
-
-        Args:
-            edges: One row per edge; its ends are the columns `source` and `target`, by default the first two.
-            nodes: One row per node, in any order. None: the nodes are those the edges mention.
-            id: Column of `nodes` with the node ids, by default the first. Text files keep ids as written ("007").
-            label: Column of `nodes` with the labels, blank where unknown; for tags "a;b" in one column, or a list of
-                columns of 0 and 1, one per tag. None: every label is unknown.
-            source: Column of `edges`.
-            target: Column of `edges`.
-            features: Numeric columns of `nodes`; by default every numeric column left over.
-            edge_features: Numeric columns of `edges`; by default none.
-            directed: Whether an edge leads from `source` to `target` alone.
-            kind: What a label is, as in `build`.
-            tag_separator: Stands between tags in one column; alone in a cell it says that a node has no tag.
-        """
-        from dpmsnc.graph import readers
-
-        columns: dict[str, Any] = {"id": id, "label": label, "source": source, "target": target, "features": features}
-        how: dict[str, Any] = {"directed": directed, "kind": kind, "tag_separator": tag_separator}
-        return readers.read_tables(edges, nodes, **columns, edge_features=edge_features, **how)
-
-    @classmethod
-    def from_networkx(
-        cls,
-        graph: Any,
-        label: str | None = "label",
-        features: str | Sequence[str] | None = None,
-        *,
-        edge_features: str | Sequence[str] | None = None,
-        directed: bool = False,
-        kind: str = "class",
-    ) -> Graph:
-        """A graph from NetworkX; nodes that lack the attribute `label` are unlabelled.
-
-        Args:
-            graph: Any NetworkX graph; of parallel edges the first counts.
-            label: Node attribute that holds the label; None for a graph without labels.
-            features: One or several node attributes, each a number or a vector; None for no features.
-            edge_features: One or several edge attributes likewise.
-            directed: Whether to keep directions; an undirected edge then becomes two.
-            kind: What a label is, as in `build`.
-        """
-        from dpmsnc.graph import objects
-
-        return objects.read_networkx(graph, label, features, edge_features, directed, kind)
-
-    @classmethod
-    def from_pyg(
-        cls,
-        data: Any,
-        *,
-        all_labels: bool = False,
-        split: int | None = None,
-        directed: bool = False,
-        kind: str = "class",
-    ) -> Graph:
-        """A graph from a PyTorch Geometric `Data`: `edge_index`, `x`, `edge_attr`, and `y` (-1 or NaN where unknown).
-
-        Where there are masks, labels outside of `train_mask` and `val_mask` are hidden, so that none that a model is
-        tested on is known to it. To choose weights on the validation nodes: `fit(graph, validation=data.val_mask)`.
-
-        Args:
-            data: The data, for example `dataset[0]`.
-            all_labels: Whether to keep every label whatever the masks say.
-            split: Which column to use of masks that are N x S.
-            directed: Whether to keep directions.
-            kind: What a label is, as in `build`.
-        """
-        from dpmsnc.graph import objects
-
-        return objects.read_pyg(data, all_labels, split, directed, kind)
-
-    @classmethod
-    def from_scipy(
-        cls,
-        adjacency: Any,
-        x: Any = None,
-        y: Any = None,
-        *,
-        classes: Sequence[Any] | None = None,
-        ids: Sequence[Any] | NDArray[Any] | None = None,
-        directed: bool = False,
-        kind: str = "class",
-    ) -> Graph:
-        """A graph from an N x N matrix whose entry (i, j), if not 0, is an edge from i to j; the rest as in `build`."""
-        from dpmsnc.graph import objects
-
-        return objects.read_scipy(adjacency, x, y, classes=classes, ids=ids, directed=directed, kind=kind)
-
-    @classmethod
-    def from_npz(cls, path: str | PathLike[str], *, all_labels: bool = False, split: int | None = None) -> Graph:
-        """A graph from an .npz file, written by `to_npz` or in the format of docs/data.md; never unpickles.
-
-        Masks in the file hide labels as in `from_pyg`; they are S x N here.
-        """
-        from dpmsnc.graph import npz
-
-        return npz.load_npz(path, all_labels, split)
 
     def to_npz(self, path: str | PathLike[str]) -> None:
         """Write the graph to an .npz file at exactly `path`, all or nothing; ids and classes must be plain values."""

@@ -34,6 +34,8 @@ class Summary:
     notes: tuple[str, ...] = ()
     directed: bool = False
     num_graphs: int = 1
+    columns: tuple[tuple[str, str], ...] = ()
+    """Columns of the node table, and what was done to each."""
 
     def __str__(self) -> str:
         features = f"{self.num_features:,} ({self.feature_density:.1%} non-zero)" if self.num_features else "none"
@@ -54,6 +56,7 @@ class Summary:
         if self.num_graphs > 1:
             rows = {"graphs": f"{self.num_graphs:,}"} | rows
         lines = ["Graph", *(f"  {name:<12}{value}" for name, value in rows.items())]
+        lines += [f"  {'column':<12}{name}: {done}" for name, done in self.columns]
         return "\n".join([*lines, *(f"  {'note':<12}{note}" for note in self.notes)])
 
 
@@ -83,6 +86,7 @@ def summarise(graph: Graph, hidden_channels: int, num_layers: int, draws: int) -
         memory_mb=(24 * graph.num_nodes * draws * hidden_channels * num_layers + _num_bytes(x)) / 1e6,
         notes=graph.notes,
         directed=graph.directed,
+        columns=() if graph.columns is None else graph.columns.report,
         num_graphs=1 if graph.member is None else len(np.unique(graph.member)),
     )
 
