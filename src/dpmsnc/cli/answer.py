@@ -44,6 +44,8 @@ class AnswerFlags:
     """Column of the edge table; by default the first."""
     target: str | None = None
     """Column of the edge table; by default the second."""
+    weight: str | None = None
+    """Column of the edge table with weights, if the model was fitted with some."""
     tag_separator: str = ";"
     """Stands between the tags of a node in tables."""
     condition_on: Which = "known"

@@ -25,6 +25,8 @@ IN_FOLDER = re.compile(r"(?P<name>.+)\.((?P<table>edges|nodes)\.(csv|tsv|csv\.gz
 """What the name of a file in a folder says; all others are left alone."""
 OF_NODES = ("id", "label", "features", "columns", "columns_like")
 """Columns that are those of a node table."""
+OF_EDGES = ("source", "target", "edge_weight")
+"""Columns that are those of an edge table."""
 MOST_NOTES = 5
 """Notes on several graphs that are printed."""
 
@@ -103,7 +105,7 @@ def _encoded_alike(files: Sequence[GraphFiles], columns: dict[str, Any], first: 
     """How all tables are read: with the columns of the first graph, or with what all tables together make of them."""
     from dpmsnc.graph.readers import NodeTable, common_columns
 
-    of_nodes = {name: value for name, value in columns.items() if name not in ("source", "target")}
+    of_nodes = {name: value for name, value in columns.items() if name not in OF_EDGES}
     like = None if first is None else first.columns
     if like is None and first is None:
         tables = [(one.name, NodeTable(one.nodes, **of_nodes)) for one in files if one.nodes is not None]
@@ -136,6 +138,8 @@ class GraphFlags:
     """Columns of the node table; by default all that are left over but identifiers and free text."""
     column: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """What a column of the node table is, as name=kind: numeric, boolean, date, category, text or drop."""
+    weight: str | None = None
+    """Column of the edge table with positive weights; several rows between two nodes add up."""
     kind: str = "class"
     """What a label of the node table is: one class, several tags, or a real value."""
     tag_separator: str = ";"
@@ -166,12 +170,12 @@ class GraphFlags:
 
     def _columns(self, files: Sequence[GraphFiles]) -> dict[str, Any]:
         """The arguments of `Graph.from_tables`."""
-        names = ("id", "label", "features", "column", "source", "target", "kind", "tag_separator")
+        names = ("id", "label", "features", "column", "source", "target", "weight", "kind", "tag_separator")
         columns = {name: getattr(self, name) for name in names}
         given = [name for name, value in columns.items() if value != getattr(GraphFlags, name)]
         if given and all(one.npz is not None for one in files):
             raise InputError(f"--{given[0].replace('_', '-')} is for tables; an .npz file says itself what it holds")
-        columns["columns"] = _kinds(columns.pop("column"))
+        columns["columns"], columns["edge_weight"] = _kinds(columns.pop("column")), columns.pop("weight")
         if self.label is not None and (self.kind != "tags" or len(self.label) == 1):
             if len(self.label) != 1:
                 raise InputError(f"--label names {len(self.label)} columns; only --kind tags has several")

@@ -22,7 +22,7 @@ from dpmsnc.estimators.several import check_names_fitted
 from dpmsnc.graph import Graph
 from dpmsnc.graph.cells import WHOLE
 from dpmsnc.graph.derived import with_feature_order
-from dpmsnc.graph.readers import edge_columns, id_column
+from dpmsnc.graph.readers import edge_columns, id_column, weight_column
 from dpmsnc.targets import Tags
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ def _several(flags: AnswerFlags, clf: Estimator, files: Sequence[GraphFiles]) ->
 
 def _new_graph(files: GraphFiles, flags: AnswerFlags, clf: Estimator) -> tuple[Graph, Known | None]:
     """A graph with the model's features and target, and the labels that its node table has."""
-    ends = {"source": flags.source, "target": flags.target, "directed": clf.graph_.directed}
-    graph = files.read(_node_columns(flags, clf) | ends)
+    of_edges = {"source": flags.source, "target": flags.target, "edge_weight": flags.weight}
+    graph = files.read(_node_columns(flags, clf) | of_edges | {"directed": clf.graph_.directed})
     graph = clf._adapted(with_feature_order(graph, clf.features_.names) if files.npz else _without_labels(graph, clf))
     return graph, _table_labels(files, flags, graph)
 
@@ -127,7 +127,8 @@ def _grown(flags: AnswerFlags, clf: Estimator) -> Graph:
     by_text = {str(name): name for name in (*fitted.ids.tolist(), *new)}
     pairs = zip(*([by_text.get(str(name), str(name)) for name in id_column(table, end, "edge")] for end in ends))
     labels = [known.get(name) for name in nodes.ids.tolist()]
-    return fitted.grown(new, list(pairs), x=nodes.x, y=labels)
+    weight = None if flags.weight is None else weight_column(table, flags.weight)
+    return fitted.grown(new, list(pairs), x=nodes.x, y=labels, edge_weight=weight)
 
 
 def _number(name: Any) -> Any:

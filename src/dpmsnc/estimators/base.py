@@ -24,7 +24,7 @@ from dpmsnc.config import LARGEST_SEED, LIMITS, check_number
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.params import Parameters
 from dpmsnc.estimators.search_space import SearchSpace
-from dpmsnc.estimators.several import by_graph, check_names_fitted, divided, listed, revealed, union
+from dpmsnc.estimators.several import by_graph, check_fits, check_names_fitted, divided, listed, revealed, union
 from dpmsnc.estimators.threshold import choose_threshold, most_probable
 from dpmsnc.graph import Graph
 from dpmsnc.registry import Registry
@@ -275,7 +275,7 @@ class Estimator(Parameters, ABC):
 
     def _adapted(self, graph: Graph) -> Graph:
         """Another graph with labels as `target_` has them, or an `InputError` that names what differs."""
-        self.features_.check(graph)
+        check_fits(graph, self.graph_, self.features_)
         return graph.with_labels(self._encoded(graph), self.target_)
 
     def _encoded(self, graph: Graph) -> NDArray[Any]:
@@ -298,7 +298,7 @@ class Estimator(Parameters, ABC):
         fitted = self.graph_
         return graph is fitted or (
             np.array_equal(graph.ids, fitted.ids)
-            and np.array_equal(graph.edge_index, fitted.edge_index)
+            and graph.has_edges_of(fitted)
             and (graph.x is fitted.x or same_features(graph.x, fitted.x))
         )
 

@@ -122,20 +122,19 @@ def _by_levels(present: Texts, gaps: bool) -> Found:
     return "category"
 
 
-def not_a(kind: str, name: str, value: Any, place: str) -> InputError:
-    """The error of a cell that is not what its column is."""
+def not_a(kind: str, name: str, value: Any, place: str, sure: bool = False) -> InputError:
+    """The error of a cell that is not what its column is; where that is not sure, it says how to say otherwise."""
     how = {
         "numeric": "write it as a number such as 12.5, or leave the cell blank",
         "date": "write it as YYYY-MM-DD, or leave the cell blank",
         "boolean": "write true or false, or leave the cell blank",
     }[kind]
-    return InputError(
-        f"column {name!r} holds {short(value)} in {place}, where a {kind} value is expected; {how}, "
-        f"or say what the column is: columns={{{name!r}: 'category'}} or 'drop' (--column {name}=category)"
-    )
+    said = f"column {name!r} holds {short(value)} in {place}, where a {kind} value is expected; {how}"
+    other = f", or say what the column is: columns={{{name!r}: 'category'}} or 'drop' (--column {name}=category)"
+    return InputError(said if sure else said + other)
 
 
-def as_numbers(cells: pd.Series, where: Where) -> NDArray[np.float64]:
+def as_numbers(cells: pd.Series, where: Where, sure: bool = False) -> NDArray[np.float64]:
     """NaN where a cell is empty; infinite numbers are refused."""
     from pandas.api import types
 
@@ -145,7 +144,7 @@ def as_numbers(cells: pd.Series, where: Where) -> NDArray[np.float64]:
         found = texts(cells)
         wrong = [k for k, text in enumerate(found) if text is not None and not NUMBER.fullmatch(text)]
         if wrong:
-            raise not_a("numeric", str(cells.name), found[wrong[0]], where(wrong[0]))
+            raise not_a("numeric", str(cells.name), found[wrong[0]], where(wrong[0]), sure)
         numbers = np.array([np.nan if text is None else float(text) for text in found])
     with np.errstate(over="ignore"):
         endless = np.isinf(numbers.astype(np.float32))

@@ -30,6 +30,7 @@ class Constructors:
         columns: Mapping[str, Kind] | None = None,
         columns_like: Any = None,
         x: Any = None,
+        edge_weight: str | None = None,
         edge_features: Sequence[str] = (),
         directed: bool = False,
         kind: str = "class",
@@ -41,7 +42,8 @@ class Constructors:
         `print(graph.summary())` says what was done to each column.
 
         Args:
-            edges: One row per edge; its ends are the columns `source` and `target`, by default the first two.
+            edges: One row per edge; its ends are the columns `source` and `target`, by default the first two. Or a
+                sparse matrix whose rows and columns are the rows of `nodes`; entries other than 1 are weights.
             nodes: One row per node, in any order. None: the nodes are those the edges mention.
             id: Column of `nodes` with the node ids, by default the first. Text files keep ids as written ("007").
             label: Column of `nodes` with the labels, blank where unknown; for tags "a;b" in one column, or a list of
@@ -53,6 +55,8 @@ class Constructors:
                 "date", "category", "text" or "drop", by name.
             columns_like: A graph, or a classifier that was fitted to one: columns become the same features as there.
             x: Features N x F, dense or sparse, in the order of the rows of `nodes`, in place of its columns.
+            edge_weight: Column of `edges` with positive weights, which every method uses; several rows between two
+                nodes add up. By default every edge weighs the same.
             edge_features: Numeric columns of `edges`; by default none.
             directed: Whether an edge leads from `source` to `target` alone.
             kind: What a label is, as in `build`.
@@ -61,7 +65,7 @@ class Constructors:
         from dpmsnc.graph import readers
 
         table = readers.NodeTable(nodes, id, label, features, columns, columns_like, x, kind, tag_separator)
-        ends: dict[str, Any] = {"source": source, "target": target}
+        ends: dict[str, Any] = {"source": source, "target": target, "edge_weight": edge_weight}
         return readers.read_tables(edges, table, **ends, edge_features=edge_features, directed=directed)
 
     @classmethod
@@ -71,6 +75,7 @@ class Constructors:
         label: str | None = "label",
         features: str | Sequence[str] | None = None,
         *,
+        edge_weight: str | None = "weight",
         edge_features: str | Sequence[str] | None = None,
         directed: bool = False,
         kind: str = "class",
@@ -78,16 +83,17 @@ class Constructors:
         """A graph from NetworkX; nodes that lack the attribute `label` are unlabelled.
 
         Args:
-            graph: Any NetworkX graph; of parallel edges the first counts.
+            graph: Any NetworkX graph; weights of parallel edges add up, and of their features the first count.
             label: Node attribute that holds the label; None for a graph without labels.
             features: One or several node attributes, each a number or a vector; None for no features.
+            edge_weight: Edge attribute with positive weights, used where edges have it; None to leave it out.
             edge_features: One or several edge attributes likewise.
             directed: Whether to keep directions; an undirected edge then becomes two.
             kind: What a label is, as in `build`.
         """
         from dpmsnc.graph import objects
 
-        return objects.read_networkx(graph, label, features, edge_features, directed, kind)
+        return objects.read_networkx(graph, label, features, edge_weight, edge_features, directed, kind)
 
     @classmethod
     def from_pyg(
@@ -99,7 +105,8 @@ class Constructors:
         directed: bool = False,
         kind: str = "class",
     ) -> Graph:
-        """A graph from a PyTorch Geometric `Data`: `edge_index`, `x`, `edge_attr`, and `y` (-1 or NaN where unknown).
+        """A graph from a PyTorch Geometric `Data`: `edge_index`, `x`, `edge_attr`, `edge_weight`, and `y` (-1 or NaN
+        where unknown).
 
         Where there are masks, labels outside of `train_mask` and `val_mask` are hidden, so that none that a model is
         tested on is known to it. To choose weights on the validation nodes: `fit(graph, validation=data.val_mask)`.
@@ -126,11 +133,16 @@ class Constructors:
         ids: Sequence[Any] | NDArray[Any] | None = None,
         directed: bool = False,
         kind: str = "class",
+        weighted: bool = False,
     ) -> Graph:
-        """A graph from an N x N matrix whose entry (i, j), if not 0, is an edge from i to j; the rest as in `build`."""
+        """A graph from an N x N matrix whose entry (i, j), if not 0, is an edge from i to j; the rest as in `build`.
+
+        With `weighted`, entries are weights. A symmetric matrix has every undirected edge twice, which counts once.
+        """
         from dpmsnc.graph import objects
 
-        return objects.read_scipy(adjacency, x, y, classes=classes, ids=ids, directed=directed, kind=kind)
+        options: dict[str, Any] = {"classes": classes, "directed": directed, "kind": kind, "weighted": weighted}
+        return objects.read_scipy(adjacency, x, y, ids=ids, **options)
 
     @classmethod
     def from_npz(cls, path: str | PathLike[str], *, all_labels: bool = False, split: int | None = None) -> Graph:

@@ -23,8 +23,10 @@ def without_directions(graph: Graph) -> Graph:
         return graph
     if len(graph.y) != graph.num_nodes:
         raise InputError("labels on directed edges do not say what the label of an undirected one is")
-    edge_index, edge_attr, notes = edge.simple_edges(graph.edge_index, graph.num_nodes, graph.edge_attr)
-    undirected = replace(graph, edge_index=edge_index, edge_attr=edge_attr, directed=False)
+    weights = None if graph.edge_weight is None else graph.edge_weight.astype(np.float64)
+    rows = (graph.edge_attr, False, weights)
+    edge_index, edge_attr, weight, notes = edge.simple_edges(graph.edge_index, graph.num_nodes, *rows)
+    undirected = replace(graph, edge_index=edge_index, edge_attr=edge_attr, directed=False).with_weights(weight)
     return replace(undirected, notes=(*graph.notes, *notes))
 
 
@@ -51,11 +53,12 @@ def subgraph(graph: Graph, nodes: NDArray[np.bool_]) -> Graph:
         num_nodes=int(nodes.sum()),
         edge_index=position[graph.edge_index[:, inside]],
         edge_attr=None if graph.edge_attr is None else graph.edge_attr[inside],
+        edge_weight=None if graph.edge_weight is None else graph.edge_weight[inside],
         **kept,
     )
 
 
-def grown(graph: Graph, nodes: Sequence[Any], edges: Any, x: Any, y: Any) -> Graph:
+def grown(graph: Graph, nodes: Sequence[Any], edges: Any, x: Any, y: Any, edge_weight: Any = None) -> Graph:
     """`Graph.grown`.
 
     Example:
@@ -75,12 +78,13 @@ def grown(graph: Graph, nodes: Sequence[Any], edges: Any, x: Any, y: Any) -> Gra
     sources, targets = edge.endpoints(edges)
     added = edge.edge_positions(sources, targets, ids)
     both = np.concatenate([graph.edge_index, added], axis=1)
-    edge_index, _, notes = edge.simple_edges(both, len(ids), None, graph.directed)
+    weight = _with_weights(graph, edge_weight, len(sources))
+    edge_index, _, weight, notes = edge.simple_edges(both, len(ids), None, graph.directed, weight)
     labels = graph.target.unknown(len(new)) if y is None else graph.target.encode(y)
     if len(labels) != len(new):
         raise InputError(f"{len(labels)} labels for {len(new)} new nodes; pass one each, None where unknown")
     features = _with_rows(graph, x, new)
-    larger = replace(graph, num_nodes=len(ids), edge_index=edge_index, x=features, ids=ids)
+    larger = replace(graph, num_nodes=len(ids), edge_index=edge_index, edge_weight=weight, x=features, ids=ids)
     larger = replace(larger, y=np.concatenate([graph.y, labels]))
     return replace(larger, notes=(*notes, *edge.connectivity_notes(larger)))
 
@@ -90,6 +94,17 @@ def _check_can_grow(graph: Graph) -> None:
         raise InputError("a graph with features or labels on its edges does not grow; build the larger one anew")
     if graph.member is not None:
         raise InputError("several graphs do not grow together; grow one of them")
+
+
+def _with_weights(graph: Graph, weight: Any, num_new: int) -> Any:
+    """The weights of old and new edges."""
+    if (graph.edge_weight is None) != (weight is None) and num_new:
+        has, pass_them = ("none", "leave them out") if graph.edge_weight is None else ("weights", "pass edge_weight")
+        raise InputError(f"edges of the graph have {has}, so new edges have, too; {pass_them}")
+    if graph.edge_weight is None:
+        return None
+    new = np.empty(0) if weight is None else edge.clean_edge_weights(weight, num_new)
+    return np.concatenate([graph.edge_weight.astype(np.float64), new])
 
 
 def _with_rows(graph: Graph, x: Any, new: NDArray[Any]) -> Any:

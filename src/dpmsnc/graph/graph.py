@@ -63,6 +63,10 @@ class Graph(Constructors):
     """Whether an edge goes from its first node to its second alone; then both directions may be listed."""
     member: NDArray[np.int64] | None = None
     """Which of several graphs each node belongs to, where this is their disjoint union; else None."""
+    edge_weight: NDArray[np.float32] | None = None
+    """A positive weight of every edge, in the order of `edge_index`; None where all edges weigh the same."""
+    weight_unit: float = 1.0
+    """What counts as 1 in the adjacency matrix: the mean weight of the graph that was built first."""
     columns: Columns | None = None
     """How the columns of a node table became `x`, where it was read from one."""
     _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
@@ -79,6 +83,7 @@ class Graph(Constructors):
         ids: Sequence[Any] | NDArray[Any] | None = None,
         kind: str = "class",
         edge_attr: Any = None,
+        edge_weight: Any = None,
         feature_names: Sequence[str] | None = None,
         directed: bool = False,
     ) -> Graph:
@@ -99,6 +104,7 @@ class Graph(Constructors):
             kind: What a label is: one "class", several "tags" or a real "value".
             edge_attr: Edge features E x D in the order of `edges`, or one number per edge. Where an edge is listed
                 several times, in whichever direction if it is undirected, the first row counts.
+            edge_weight: A positive number per edge, in the order of `edges`; those of one edge add up.
             feature_names: Names of the columns of `x`; a DataFrame has its own.
             directed: Whether an edge leads from its first node to its second alone.
 
@@ -115,11 +121,13 @@ class Graph(Constructors):
         names = edge.node_ids(ids, num_nodes, x, y, sources, targets)
         positions = edge.edge_positions(sources, targets, names)
         edge_features = edge.clean_edge_features(edge_attr, len(sources))
-        edge_index, edge_features, notes = edge.simple_edges(positions, len(names), edge_features, directed)
+        weight = edge.clean_edge_weights(edge_weight, len(sources))
+        edge_index, *rows, notes = edge.simple_edges(positions, len(names), edge_features, directed, weight)
         target, labels = clean.labels_of(kind, y, len(names), classes)
         features = clean.clean_features(x, names)
         columns = clean.clean_feature_names(getattr(x, "columns", feature_names), features)
-        graph = cls(len(names), edge_index, features, labels, target, names, (), columns, edge_features, bool(directed))
+        graph = cls(len(names), edge_index, features, labels, target, names, (), columns, rows[0], bool(directed))
+        graph = graph.with_weights(rows[1])
         return replace(graph, notes=(*notes, *edge.connectivity_notes(graph)))
 
     def to_npz(self, path: str | PathLike[str]) -> None:
@@ -152,17 +160,37 @@ class Graph(Constructors):
 
     @property
     def adjacency(self) -> sp.csr_array:
-        """Symmetric 0/1 adjacency matrix without self-loops; directions are ignored."""
+        """Symmetric adjacency matrix without self-loops: 0/1, or weights in their unit; directions are ignored."""
         from dpmsnc.graph import edges
 
-        return self.cached("adjacency", lambda: edges.both_ways(self.edge_index, self.num_nodes))
+        build = edges.both_ways
+        return self.cached("adjacency", lambda: build(self.edge_index, self.num_nodes, self.relative_weight))
 
     @property
     def directed_adjacency(self) -> sp.csr_array:
-        """0/1 matrix whose row j receives: entry (j, i) is 1 for every edge (i, j) of `edge_index`."""
+        """Matrix whose row j receives: entry (j, i) is 1, or the weight in its unit, for every edge (i, j)."""
         from dpmsnc.graph import edges
 
-        return self.cached("directed_adjacency", lambda: edges.matrix(self.edge_index[::-1], self.num_nodes))
+        build = edges.matrix
+        return self.cached(
+            "directed_adjacency", lambda: build(self.edge_index[::-1], self.num_nodes, self.relative_weight)
+        )
+
+    @property
+    def relative_weight(self) -> NDArray[np.float32] | None:
+        """Weights in their unit, so that it does not matter whether they were minutes or hours."""
+        return None if self.edge_weight is None else (self.edge_weight / self.weight_unit).astype(np.float32)
+
+    def has_edges_of(self, other: Graph) -> bool:
+        """Whether edges and their weights are the same."""
+        ours, theirs = self.relative_weight, other.relative_weight
+        alike = ours is theirs is None or (ours is not None and theirs is not None and np.array_equal(ours, theirs))
+        return alike and np.array_equal(self.edge_index, other.edge_index)
+
+    def with_weights(self, weight: NDArray[np.float32] | None) -> Graph:
+        """The same graph with these weights, the mean of which is the unit."""
+        mean = float(weight.mean(dtype=np.float64)) if weight is not None and len(weight) else 1.0
+        return replace(self, edge_weight=weight, weight_unit=mean)
 
     def undirected(self) -> Graph:
         """The same graph with directions ignored; of two opposite edges the features of the first are kept."""
@@ -176,7 +204,9 @@ class Graph(Constructors):
 
         return derived.subgraph(self, nodes)
 
-    def grown(self, nodes: Sequence[Any], edges: Any, *, x: Any = None, y: Any = None) -> Graph:
+    def grown(
+        self, nodes: Sequence[Any], edges: Any, *, x: Any = None, y: Any = None, edge_weight: Any = None
+    ) -> Graph:
         """The same graph with nodes that arrived since, behind the others; all known labels stay.
 
         Args:
@@ -184,10 +214,11 @@ class Graph(Constructors):
             edges: New edges as in `build`, between ids old and new.
             x: Features of the new nodes, one row each, where the graph has features.
             y: Labels of the new nodes as in `build`; by default none is known.
+            edge_weight: Weights of the new edges, where the graph has weights.
         """
         from dpmsnc.graph import derived
 
-        return derived.grown(self, nodes, edges, x, y)
+        return derived.grown(self, nodes, edges, x, y, edge_weight)
 
     def __repr__(self) -> str:
         known = int(self.known.sum())

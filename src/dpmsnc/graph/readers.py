@@ -12,12 +12,16 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from dpmsnc.errors import InputError
-from dpmsnc.graph.cells import GAPS, WHOLE, Kind, Where
+from dpmsnc.graph.cells import GAPS, WHOLE, Kind, Where, as_numbers
 from dpmsnc.graph.clean import Array, is_missing, label_values, noted, plain_array, short, short_list
 from dpmsnc.graph.columns import Columns, columns_of
+from dpmsnc.graph.edges import clean_edge_weights
 from dpmsnc.graph.graph import Graph
+from dpmsnc.graph.objects import read_scipy
 from dpmsnc.graph.tables import places, read_table, with_unnamed
 from dpmsnc.graph.tag_text import split_tags, tag_columns
 
@@ -109,13 +113,18 @@ def read_tables(
     *,
     source: str | None,
     target: str | None,
+    edge_weight: str | None,
     edge_features: Sequence[str],
     directed: bool,
 ) -> Graph:
     """`Graph.from_tables`."""
+    if sp.issparse(edges):
+        return _from_matrix(edges, nodes, directed)
     table, source, target = edge_columns(edges, source, target)
     ends = [id_column(table, name, "edge") for name in (source, target)]
-    edge_numbers, ignored = _numeric(table.drop(columns=[source, target]), edge_features)
+    weight = None if edge_weight is None else weight_column(table, edge_weight)
+    rest = table.drop(columns=list({source, target, edge_weight or source}))
+    edge_numbers, ignored = _numeric(rest, edge_features)
     columns = None
     if nodes.nodes is None:
         if any(getattr(nodes, name) is not None for name in ("id", "label", "features", "columns", "x")):
@@ -136,10 +145,30 @@ def read_tables(
         ends = _same_type(ends, parts["ids"], (source, target), is_text(edges) or is_text(nodes.nodes))
         check_ends(ends, parts["ids"], places(table, "edge"))
     edge_attr = edge_numbers.to_numpy(dtype=np.float32) if len(edge_numbers.columns) else None
-    graph = Graph.build(np.stack(ends), **parts, kind=nodes.kind, edge_attr=edge_attr, directed=directed)
+    of_edges: dict[str, Any] = {"edge_attr": edge_attr, "edge_weight": weight, "directed": directed}
+    graph = Graph.build(np.stack(ends), **parts, kind=nodes.kind, **of_edges)
     if nodes.label is None:
         notes.append("no label column was named (label=): every label is unknown")
     return replace(noted(graph, *notes), columns=columns)
+
+
+def _from_matrix(edges: Any, nodes: NodeTable, directed: bool) -> Graph:
+    """A graph from a sparse matrix whose rows and columns are the rows of a node table."""
+    if nodes.nodes is None:
+        raise InputError("the rows of a matrix have no names; pass a node table, or use Graph.from_scipy")
+    parts, columns, notes = nodes.parts()
+    names = parts.pop("feature_names")
+    graph = read_scipy(
+        edges, parts.pop("x"), parts.pop("y"), **parts, kind=nodes.kind, directed=directed, weighted=True
+    )
+    return replace(noted(graph, *notes), columns=columns, feature_names=names)
+
+
+def weight_column(table: Any, name: str) -> NDArray[np.float64]:
+    """The weights in a column of an edge table: positive numbers."""
+    place = places(table, "edge")
+    cells = table[column(table, name, "edge")]
+    return clean_edge_weights(as_numbers(cells, place, sure=True), len(cells), place)
 
 
 def is_text(table: Any) -> bool:

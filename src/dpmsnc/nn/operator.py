@@ -139,10 +139,22 @@ class GraphTensors:
         return self._operators[name]
 
     @functools.cached_property
-    def edges_with_loops(self) -> tuple[Tensor, Tensor]:
-        """Source and target of every directed edge and of one self-loop per node, sorted by target."""
+    def _with_loops(self) -> sp.csr_array:
         matrix = sp.csr_array(self.graph.adjacency + sp.eye_array(self.graph.num_nodes, format="csr"))
         matrix.sort_indices()
+        return matrix
+
+    @property
+    def log_weights(self) -> Tensor | None:
+        """Of `edges_with_loops`, where edges have weights; a loop weighs as much as an edge on average."""
+        if self.graph.edge_weight is None:
+            return None
+        return torch.from_numpy(np.log(self._with_loops.data)).to(self.device, self.dtype).unsqueeze(1)
+
+    @functools.cached_property
+    def edges_with_loops(self) -> tuple[Tensor, Tensor]:
+        """Source and target of every directed edge and of one self-loop per node, sorted by target."""
+        matrix = self._with_loops
         target = np.repeat(np.arange(self.graph.num_nodes), np.diff(matrix.indptr))
         source = matrix.indices.astype(np.int64)
         return torch.from_numpy(source).to(self.device), torch.from_numpy(target).to(self.device)
@@ -160,7 +172,8 @@ def symmetric_normalised(adjacency: sp.csr_array, self_loop: float) -> sp.csr_ar
 
 def mean_normalised(adjacency: sp.csr_array) -> sp.csr_array:
     """D^-1 A; isolated nodes receive zero."""
-    degree = np.maximum(adjacency.sum(axis=1), 1)
+    degree = adjacency.sum(axis=1)
+    degree = np.where(degree > 0, degree, 1)
     return sp.csr_array(sp.diags_array(1 / degree) @ adjacency)
 
 

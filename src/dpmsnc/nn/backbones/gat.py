@@ -2,6 +2,8 @@ r"""GAT (Velickovic et al. 2018): with z = H W split into heads, the new field o
 
     sum_j a_ij z_j + b,      a_ij = softmax_j LeakyReLU(<s, z_j> + <r, z_i>),      j a neighbour of i or i itself.
 
+Where edges have weights w_ij, attention is multiplied by them: a_ij ~ w_ij exp(...), with w_ii = 1.
+
 The heads are concatenated in every layer, the last one too, as the authors of DPM-SNC do; only a convolution that is
 the head of a plain classifier has a single one. The original also drops entries of a_ij in training: the option
 `attention_dropout`.
@@ -69,7 +71,8 @@ class GATConv(Conv):
         # as one dense product: a sum over each head's few channels would run over a short axis
         scores = z @ torch.cat([_block_columns(self.source), _block_columns(self.target)], dim=1)
         at_source, at_target = (s.flatten(1) for s in scores.split(self.heads, dim=-1))
-        return nn.functional.leaky_relu(edges.from_source(at_source) + edges.from_target(at_target), NEGATIVE_SLOPE)
+        scores = nn.functional.leaky_relu(edges.from_source(at_source) + edges.from_target(at_target), NEGATIVE_SLOPE)
+        return scores if edges.log_weight is None else scores + edges.log_weight
 
 
 def attend(edges: Edges, attention: Tensor, z: Tensor) -> Tensor:
@@ -120,6 +123,7 @@ class Edges:
         self.in_degree = torch.bincount(target, minlength=self.num_nodes)
         self.row_start = nn.functional.pad(self.in_degree.cumsum(0), (1, 0)).int()
         self.column = source.int()
+        self.log_weight = graph.log_weights
         # the adjacency is symmetric: sorted by source, the edges are the same list turned round
         self.reverse = torch.argsort(source, stable=True)
         pick_source, pick_target = (_selection(index, self.num_nodes) for index in (source, target))
