@@ -44,6 +44,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "lp": {},
     "spectral": {},
     "neighbourhood": {},
+    "label-counts": {},
     "crf": {"base": "lp"},
     "pta": {"max_epochs": 10},
     "gmnn": {"pretraining": 5, "epochs": 5},
@@ -65,7 +66,7 @@ OTHERS = {
 NAMES = [*METHODS, *OTHERS]
 OWN: dict[str, Any] = {"condition_on": "train", "clamp_known": False}
 """A method's own answers given its training labels, as in the tables."""
-NOT_RANDOM = ("lp", "spectral", "neighbourhood", "uniform")
+NOT_RANDOM = ("lp", "spectral", "neighbourhood", "label-counts", "uniform")
 FITTED_GRAPH_ONLY = {"gcn-lpa": "a weight for every edge", "spectral": "for the nodes of the fitted graph"}
 """Methods that cannot answer for another graph, and what they say."""
 

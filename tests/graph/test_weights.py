@@ -156,6 +156,17 @@ def test_weights_survive_files_models_parts_and_unions(tmp_path):
     assert new[0, 1] == pytest.approx(old[0, 1] + 1 / graph.weight_unit) and np.array_equal(new[2:], old[2:])
 
 
+def test_parts_of_a_graph_have_the_weights_of_their_edges():
+    pytest.importorskip("pymetis")
+    from dpmsnc.training.partitions import Parts
+
+    graph = random_graph(n=30)
+    parts = Parts(GraphTensors.of(graph, "raw"), 2)
+    nodes, part = parts.join(parts.draw(torch.Generator().manual_seed(0))[0])
+    expected = graph.adjacency.toarray()[np.ix_(nodes.numpy(), nodes.numpy())]
+    assert np.array_equal(part.graph.adjacency.toarray(), expected) and part.graph.num_edges > 0
+
+
 def test_a_checkpoint_belongs_to_its_weights():
     graph, nothing = random_graph(), np.zeros(12, dtype=bool)
     marks = {

@@ -269,6 +269,8 @@ def _same_type(ends: list[Array], ids: Array, columns: tuple[str, str], text: bo
 def check_ends(ends: Sequence[Array], ids: Array, place: Where) -> None:
     """Raise `InputError` where an edge leads to a node that has no row, and say what the node may be called."""
     known = set(ids.tolist())
+    if all(known.issuperset(end.tolist()) for end in ends):
+        return
     for row, pair in enumerate(zip(*(end.tolist() for end in ends))):
         if unknown := [name for name in pair if name not in known]:
             spelled = {_plain(name): name for name in known}
