@@ -25,7 +25,7 @@ IN_FOLDER = re.compile(r"(?P<name>.+)\.((?P<table>edges|nodes)\.(csv|tsv|csv\.gz
 """What the name of a file in a folder says; all others are left alone."""
 OF_NODES = ("id", "label", "features", "columns", "columns_like")
 """Columns that are those of a node table."""
-OF_EDGES = ("source", "target", "edge_weight")
+OF_EDGES = ("source", "target", "edge_weight", "directed")
 """Columns that are those of an edge table."""
 MOST_NOTES = 5
 """Notes on several graphs that are printed."""
@@ -140,6 +140,8 @@ class GraphFlags:
     """What a column of the node table is, as name=kind: numeric, boolean, date, category, text or drop."""
     weight: str | None = None
     """Column of the edge table with positive weights; several rows between two nodes add up."""
+    directed: bool = False
+    """Whether edges lead from source to target alone; networks mind if they are told to, as sage(directions=True)."""
     kind: str = "class"
     """What a label of the node table is: one class, several tags, or a real value."""
     tag_separator: str = ";"
@@ -170,7 +172,7 @@ class GraphFlags:
 
     def _columns(self, files: Sequence[GraphFiles]) -> dict[str, Any]:
         """The arguments of `Graph.from_tables`."""
-        names = ("id", "label", "features", "column", "source", "target", "weight", "kind", "tag_separator")
+        names = ("id", "label", "features", "column", "source", "target", "weight", "directed", "kind", "tag_separator")
         columns = {name: getattr(self, name) for name in names}
         given = [name for name, value in columns.items() if value != getattr(GraphFlags, name)]
         if given and all(one.npz is not None for one in files):

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from dpmsnc.config import ScalingName
+from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
 from dpmsnc.graph.features import Features
 
@@ -131,12 +132,22 @@ class GraphTensors:
         return self.features.width
 
     def operator(self, name: OperatorName) -> Operator:
-        """The operator of that name: a key of `MATRICES`."""
+        """The operator of that name: a key of `MATRICES` or of `DIRECTED`."""
         if name not in self._operators:
             self._operators[name] = self.cached(
-                f"operator/{name}", lambda: Operator(MATRICES[name](self.graph.adjacency), self.device, self.dtype)
+                f"operator/{name}", lambda: Operator(self._matrix(name), self.device, self.dtype)
             )
         return self._operators[name]
+
+    def _matrix(self, name: OperatorName) -> sp.csr_array:
+        if name in MATRICES:
+            return MATRICES[name](self.graph.adjacency)
+        if not self.graph.directed:
+            raise InputError(
+                "messages by direction need a graph whose edges have one: read it with directed=True (--directed), or "
+                "leave directions out of the backbone; they are not there in training on parts of a graph"
+            )
+        return DIRECTED[name](self.graph.directed_adjacency)
 
     @functools.cached_property
     def _with_loops(self) -> sp.csr_array:
@@ -177,10 +188,15 @@ def mean_normalised(adjacency: sp.csr_array) -> sp.csr_array:
     return sp.csr_array(sp.diags_array(1 / degree) @ adjacency)
 
 
-OperatorName = Literal["gcn", "gcn-improved", "sum", "mean"]
+OperatorName = Literal["gcn", "gcn-improved", "sum", "mean", "mean-in", "mean-out"]
 MATRICES: dict[OperatorName, Callable[[sp.csr_array], sp.csr_array]] = {
     "gcn": functools.partial(symmetric_normalised, self_loop=1.0),
     "gcn-improved": functools.partial(symmetric_normalised, self_loop=2.0),  # the authors' choice on real graphs
     "sum": sp.csr_array,
     "mean": mean_normalised,
 }
+DIRECTED: dict[OperatorName, Callable[[sp.csr_array], sp.csr_array]] = {
+    "mean-in": mean_normalised,
+    "mean-out": lambda arriving: mean_normalised(sp.csr_array(arriving.T)),
+}
+"""Of the matrix whose row j receives: means over the nodes that edges come from, and over those that they lead to."""
