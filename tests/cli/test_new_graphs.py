@@ -299,7 +299,7 @@ def test_folders_that_cannot_be_learned_from(folder, tmp_path, capsys):
     assert "give it or --validation-graphs" in complaint("empty", "--validation", "0.5")
     put(tmp_path / "fewer", "a", table(5, 0))
     put(tmp_path / "fewer", "b", table(5, 1).drop(columns="noise"))
-    assert "b has num_features 1, a has 2" in complaint("fewer")
+    assert "b: the node table lacks the column 'noise' of a" in complaint("fewer")
     put(tmp_path / "unlabelled", "a", table(5, 0))
     put(tmp_path / "unlabelled", "c", table(5, 1).drop(columns="side"))
     assert "c: the node table has no column 'side'" in complaint("unlabelled")
@@ -310,7 +310,7 @@ def test_folders_that_cannot_be_learned_from(folder, tmp_path, capsys):
     Graph.build([(0, 1)]).to_npz(tmp_path / "twice" / "a.npz")
     assert "holds the graph a twice" in complaint("twice")
     put(tmp_path / "other", "a", table(5, 0).rename(columns={"heat": "cold"}))
-    assert "v0 has feature_names" in complaint("other")
+    assert "v0: the node table has no column 'cold', which the fitted one has" in complaint("other")
 
 
 def test_a_graph_without_a_node_table_has_neither_labels_nor_features(tmp_path, capsys):

@@ -31,11 +31,10 @@ def files(folder: Path) -> set[str]:
     [
         ("id,label,f\na,,1\nb,,2\nc,,3\n", EDGES, "no node has a known label"),
         ("id,label,f\na,x,1\nb,x,2\nc,,3\n", EDGES, "every known label is 'x'"),
-        ("id,label,f\na,x,1\nb,y,\nc,,3\n", EDGES, "feature 'f' of node 'b' is missing"),
-        ("id,label,f\na,x,1\nb,y,inf\nc,,3\n", EDGES, "node 'b' is NaN or infinite"),
+        ("id,label,f\na,x,1\nb,y,inf\nc,,3\n", EDGES, "'f' holds inf in line 3 of nodes.csv (node 'b')"),
         ("id,label,f\na,x,1\nb,y,2\n", EDGES, "names node 'c'"),
         ("id,label,f\na,x,1\na,y,2\n", EDGES, "'a' occurs more than once"),
-        ("id,label,f\na,x,1\n,y,2\n", EDGES, "row 1 of the node table has no 'id'"),
+        ("id,label,f\na,x,1\n,y,2\n", EDGES, "line 3 of nodes.csv has no 'id'"),
         ("id,label,f\n", "s,t\n", "the graph is empty"),
         ("", EDGES, "cannot read the node table"),
         (NODES, "s\na\n", "an edge needs a source and a target"),

@@ -46,6 +46,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "lp": {},
     "spectral": {},
     "neighbourhood": {},
+    "label-counts": {},
     "crf": {"base": "lp"},
     "pta": {"max_epochs": 10},
     "gmnn": {"pretraining": 5, "epochs": 5},
@@ -67,7 +68,7 @@ OTHERS = {
 NAMES = [*(name for name, method in METHODS.items() if method.on == "node"), *OTHERS]
 OWN: dict[str, Any] = {"condition_on": "train", "clamp_known": False}
 """A method's own answers given its training labels, as in the tables."""
-NOT_RANDOM = ("lp", "spectral", "neighbourhood", "uniform")
+NOT_RANDOM = ("lp", "spectral", "neighbourhood", "label-counts", "uniform")
 FITTED_GRAPH_ONLY = {
     "gcn-lpa": "a weight for every edge",
     "glognn": "weights for every node",

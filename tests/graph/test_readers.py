@@ -141,10 +141,13 @@ def test_spreadsheet_and_pandas_leftovers_are_no_features(tmp_path):
     [
         ("s,t\na,zz\n", "id\na\nb\n", {}, "names node 'zz'"),
         ("s,t\na,b\n", "id\na\nb\na\n", {}, "'a' occurs more than once"),
-        ("s,t\na,\n", "id\na\n", {}, "row 0 of the edge table has no 't'"),
-        ("s,t\na,b\n", "id,age\na,1\nb,\n", {}, "feature 'age' of node 'b' is missing; fill"),
-        ("s,t\na,b\n", "id,age\na,1\nb,inf\n", {}, "column 0 of node 'b' is NaN or infinite"),
-        ("s,t\na,b\n", "id,age\na,x\nb,y\n", {"features": ["age"]}, "'age' is not numeric; encode"),
+        ("s,t\na,\n", "id\na\n", {}, "line 2 of edges.csv has no 't'; fill"),
+        (
+            "s,t\na,b\n",
+            "id,age\na,1\nb,inf\n",
+            {},
+            "'age' holds inf in line 3 of nodes.csv .node 'b'., .* infinite",
+        ),
         ("s,t\na,b\n", "id,age\na,1\nb,2\n", {"label": "topic"}, "no column 'topic'; its columns are 'id', 'age'"),
         ("s\na\n", "id\na\n", {}, "too few"),
         ("a,b\nb,c\n", "id\na\nb\nc\n", {}, "lack a header"),

@@ -1,12 +1,15 @@
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 import torch_geometric.nn as pyg
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from dpmsnc.baselines import GNN
 from dpmsnc.errors import InputError
+from dpmsnc.graph import Graph
 from dpmsnc.nn.backbones import BACKBONES, make_backbone
 from dpmsnc.nn.backbones.gat import GATConv
 from dpmsnc.nn.backbones.gcn import GCNConv
@@ -255,3 +258,34 @@ def test_attention_is_dropped_in_every_layer_at_the_rate_that_is_asked_for():
     for name, rate in (("gat", 0.0), ("gat(attention_dropout=True)", 0.3), ("gat(attention_dropout=0.1)", 0.1)):
         backbone = make_backbone(name, IN, OUT, 3, LABELS, dropout=0.3)
         assert [conv.dropout for conv in (*backbone.convs, backbone.last(OUT, 2))] == [rate] * 4
+
+
+def test_sage_tells_arriving_edges_from_leaving_ones():
+    rng = np.random.default_rng(0)
+    edges = [(0, 1), (1, 0), (1, 2), (3, 2), (4, 1), (4, 3)]
+    weight = rng.gamma(2.0, size=len(edges))
+    graph = Graph.build(edges, num_nodes=6, x=rng.normal(size=(6, 3)), directed=True, edge_weight=weight)
+    tensors, conv = GraphTensors.of(graph, "raw"), SAGEConv(3, 2, 4, directions=True)
+    A = np.zeros((6, 6))
+    A[tuple(zip(*edges))] = weight
+    means = [M / np.maximum(M.sum(axis=1, keepdims=True), 1e-12) for M in (A.T, A)]
+    h, y = rng.normal(size=(6, 1, 3)), rng.normal(size=(6, 1, 2))
+    both = np.concatenate([h, y], axis=2)[:, 0]
+    W_in, W_out, W_own = conv.weight.detach().double().numpy().reshape(5, 3, 4).transpose(1, 0, 2)
+    expected = means[0] @ both @ W_in + means[1] @ both @ W_out + both @ W_own
+    h, y = torch.from_numpy(h).float(), torch.from_numpy(y).float()
+    found = conv(conv.encode(h, tensors), conv.spread(y, tensors), tensors)
+    np.testing.assert_allclose(found.detach().numpy()[:, 0], expected, atol=1e-5)
+    with pytest.raises(InputError, match="read it with directed=True"):
+        conv.spread(y, GraphTensors.of(graph.undirected(), "raw"))
+
+
+def test_a_label_that_follows_from_directions_is_learned():
+    rng = np.random.default_rng(0)
+    pairs = rng.permutation(200).reshape(2, 100)  # edges lead from one class to the other
+    y = np.where(np.isin(np.arange(200), pairs[0]), "sends", "receives")
+    graph = Graph.build(pairs, num_nodes=200, x=np.ones((200, 1)), y=y, directed=True)
+    asked = graph.hide(np.arange(200) >= 40)
+    settings = {"epochs": 30, "num_layers": 1, "scaling": "raw"}
+    assert GNN(backbone="sage(directions=True)", **settings).fit(asked).score(graph) == 1
+    assert GNN(backbone="sage", **settings).fit(asked).score(graph) < 0.7

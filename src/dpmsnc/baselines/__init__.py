@@ -14,6 +14,7 @@ from dpmsnc.baselines.gcn_lpa import GCNLPA
 from dpmsnc.baselines.gmnn import GMNN
 from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.grand import GRAND
+from dpmsnc.baselines.label_counts import LabelCounts
 from dpmsnc.baselines.lp import LabelPropagation
 from dpmsnc.baselines.mlp import MLP
 from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
@@ -43,6 +44,7 @@ __all__ = [
     "Baseline",
     "CorrectAndSmooth",
     "EntropySharpening",
+    "LabelCounts",
     "LabelPropagation",
     "MaskedLabels",
     "NeighbourhoodFeatures",

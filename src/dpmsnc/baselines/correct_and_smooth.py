@@ -22,12 +22,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch_geometric.nn import CorrectAndSmooth as Propagation
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from dpmsnc.baselines.base import Baseline, Ranges
 from dpmsnc.baselines.gnn import GNN
@@ -102,7 +103,10 @@ class CorrectAndSmooth(Baseline):
         )
         labelled = torch.from_numpy(y != UNKNOWN)
         edges = np.concatenate([graph.edge_index, graph.edge_index[::-1]], axis=1)
-        known = torch.from_numpy(y)[labelled], labelled, torch.from_numpy(edges)
+        known: tuple[Any, ...] = (torch.from_numpy(y)[labelled], labelled, torch.from_numpy(edges))
+        if (weight := graph.relative_weight) is not None:  # which PyG takes as it is, not normalised
+            both = torch.from_numpy(np.concatenate([weight, weight]))
+            known = (*known[:2], *gcn_norm(known[2], both, graph.num_nodes, add_self_loops=False))
         found = torch.from_numpy(Z)
         if self.correct and labelled.any():
             # where no error arrives and none was made, gamma is 0 / 0

@@ -153,7 +153,8 @@ class WeightedGraph(GraphTensors):
         self.edges, self.symmetric = Edges.of(self), symmetric
         self.w = nn.Parameter(torch.zeros(len(self.edges.column), 1))
         # both are sorted by row and then by column, so the entries of S stand in the order of the edges
-        self.b = super().operator("gcn").matrix.values().log().unsqueeze(1) if like_gcn else torch.zeros_like(self.w)
+        given = torch.zeros_like(self.w) if self.edges.log_weight is None else self.edges.log_weight
+        self.b = super().operator("gcn").matrix.values().log().unsqueeze(1) if like_gcn else given
 
     @property
     def transition(self) -> Transition:

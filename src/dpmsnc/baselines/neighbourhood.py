@@ -248,7 +248,9 @@ def log_degree(graph: Graph) -> NDArray[np.float32]:
     return np.log1p(graph.adjacency.sum(axis=1, dtype=np.float64)).astype(np.float32)
 
 
-def logistic(x: Any, y: NDArray[np.int64], strength: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def logistic(
+    x: Any, y: NDArray[np.int64], strength: float, class_weight: Literal["balanced"] | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """W and b of multinomial logistic regression, for classes 0, 1, ..., of which each has a label."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
@@ -260,7 +262,7 @@ def logistic(x: Any, y: NDArray[np.int64], strength: float) -> tuple[NDArray[np.
         return np.zeros((0, num_classes)), np.log(np.bincount(y))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a penalised fit that is nearly there answers the same
-        model = LogisticRegression(C=strength, max_iter=ITERATIONS).fit(x, y)
+        model = LogisticRegression(C=strength, max_iter=ITERATIONS, class_weight=class_weight).fit(x, y)
     weight, bias = model.coef_.T.astype(np.float64), model.intercept_.astype(np.float64)
     if num_classes == 2:  # scikit-learn has one column for the two
         return np.concatenate([np.zeros_like(weight), weight], axis=1), np.concatenate([[0.0], bias])

@@ -48,6 +48,8 @@ class AnswerFlags:
     """Columns of --edges with the features that the model was fitted with, where it predicts edges."""
     target_column: str | None = None
     """Column of --edges with the numbers that are known, where the model predicts edges; blank where unknown."""
+    weight: str | None = None
+    """Column of the edge table with weights, if the model was fitted with some."""
     tag_separator: str = ";"
     """Stands between the tags of a node in tables."""
     condition_on: Which = "known"

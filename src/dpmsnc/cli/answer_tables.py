@@ -17,8 +17,10 @@ from dpmsnc.estimators.diffusion import DiffusionEstimator
 from dpmsnc.estimators.threshold import most_probable
 from dpmsnc.files import write_whole
 from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.graph.cells import GAPS, WHOLE
 from dpmsnc.graph.clean import check_unique, is_missing, short_list
-from dpmsnc.graph.readers import GAPS, WHOLE, column, id_column, read_table, unnamed_id
+from dpmsnc.graph.readers import column, id_column, unnamed_id
+from dpmsnc.graph.tables import read_table
 from dpmsnc.graph.tag_text import SEPARATOR, join_tags, split_tags, tag_columns
 from dpmsnc.targets import Tags
 

@@ -14,7 +14,8 @@ from dpmsnc.cli.answer_tables import GRAPH, Labels, row_ids, spelled, spelled_la
 from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.graph.clean import short_list
-from dpmsnc.graph.readers import column, read_table
+from dpmsnc.graph.readers import column
+from dpmsnc.graph.tables import read_table
 from dpmsnc.graph.tag_text import split_tags
 from dpmsnc.targets import Tags
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import tyro
+
 from dpmsnc.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,8 +23,10 @@ if TYPE_CHECKING:
 
 IN_FOLDER = re.compile(r"(?P<name>.+)\.((?P<table>edges|nodes)\.(csv|tsv|csv\.gz|tsv\.gz|parquet|pq)|npz)")
 """What the name of a file in a folder says; all others are left alone."""
-OF_NODES = ("id", "label", "features")
+OF_NODES = ("id", "label", "features", "columns", "columns_like")
 """Columns that are those of a node table."""
+OF_EDGES = ("source", "target", "edge_weight", "directed")
+"""Columns that are those of an edge table."""
 MOST_NOTES = 5
 """Notes on several graphs that are printed."""
 
@@ -87,6 +91,7 @@ def read_alike(files: Sequence[GraphFiles], columns: dict[str, Any], first: Grap
     from dpmsnc.graph.derived import with_feature_order
 
     graphs: list[Graph] = []
+    columns = _encoded_alike(files, columns, first)
     for one in files:
         with naming(one.name):
             graph = one.read(columns)
@@ -94,6 +99,18 @@ def read_alike(files: Sequence[GraphFiles], columns: dict[str, Any], first: Grap
         graphs.append(with_feature_order(graph, like.feature_names))
         check_alike([like, graphs[-1]], ["the first graph" if first else files[0].name, one.name])
     return graphs
+
+
+def _encoded_alike(files: Sequence[GraphFiles], columns: dict[str, Any], first: Graph | None) -> dict[str, Any]:
+    """How all tables are read: with the columns of the first graph, or with what all tables together make of them."""
+    from dpmsnc.graph.readers import NodeTable, common_columns
+
+    of_nodes = {name: value for name, value in columns.items() if name not in OF_EDGES}
+    like = None if first is None else first.columns
+    if like is None and first is None:
+        tables = [(one.name, NodeTable(one.nodes, **of_nodes)) for one in files if one.nodes is not None]
+        like = common_columns(dict(tables), naming) if tables else None
+    return columns if like is None else columns | {"features": None, "columns": None, "columns_like": like}
 
 
 @dataclass(frozen=True)
@@ -118,13 +135,17 @@ class GraphFlags:
     target: str | None = None
     """Column of the edge table; by default the second."""
     features: tuple[str, ...] | None = None
-    """Numeric columns of the node table; by default all that are left over."""
+    """Columns of the node table; by default all that are left over but identifiers and free text."""
+    column: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """What a column of the node table is, as name=kind: numeric, boolean, date, category, text or drop."""
+    weight: str | None = None
+    """Column of the edge table with positive weights; several rows between two nodes add up."""
     target_column: str | None = None
     """Column of the edge table with a number per edge, blank where unknown: edges are predicted then, and not nodes."""
     edge_features: tuple[str, ...] = ()
     """Numeric columns of the edge table, where edges are predicted."""
     directed: bool = False
-    """Whether edges lead from source to target alone, where edges are predicted."""
+    """Whether edges lead from source to target alone; networks mind if they are told to, as sage(directions=True)."""
     kind: str = "class"
     """What a label of the node table is: one class, several tags, or a real value."""
     tag_separator: str = ";"
@@ -155,21 +176,29 @@ class GraphFlags:
 
     def _columns(self, files: Sequence[GraphFiles]) -> dict[str, Any]:
         """The arguments of `Graph.from_tables`."""
-        names = (*OF_NODES, "source", "target", "kind", "tag_separator", "edge_features", "directed", "target_column")
+        of_nodes, of_edges = ("id", "label", "features", "column"), ("source", "target", "weight", "edge_features")
+        names = (*of_nodes, *of_edges, "target_column", "directed", "kind", "tag_separator")
         columns = {name: getattr(self, name) for name in names}
-        if all(one.npz is not None for one in files):
-            if given := [name for name, value in columns.items() if value != getattr(GraphFlags, name)]:
-                raise InputError(
-                    f"--{given[0].replace('_', '-')} is for tables; an .npz file says itself what it holds"
-                )
-        elif self.label is not None and (self.kind != "tags" or len(self.label) == 1):
+        given = [name for name, value in columns.items() if value != getattr(GraphFlags, name)]
+        if given and all(one.npz is not None for one in files):
+            raise InputError(f"--{given[0].replace('_', '-')} is for tables; an .npz file says itself what it holds")
+        columns["columns"], columns["edge_weight"] = _kinds(columns.pop("column")), columns.pop("weight")
+        if self.label is not None and (self.kind != "tags" or len(self.label) == 1):
             if len(self.label) != 1:
                 raise InputError(f"--label names {len(self.label)} columns; only --kind tags has several")
             columns["label"] = self.label[0]
         columns["edge_label"] = columns.pop("target_column")
-        if columns["edge_label"] is None and (columns["edge_features"] or columns["directed"]):
-            raise InputError("--edge-features and --directed are for numbers on edges; name their --target-column")
+        if columns["edge_label"] is None and columns["edge_features"]:
+            raise InputError("--edge-features are for numbers on edges; name their --target-column")
         return columns
+
+
+def _kinds(assignments: Sequence[str]) -> dict[str, str] | None:
+    """What columns are, by name."""
+    pairs = [text.rpartition("=") for text in assignments]
+    if wrong := [text for text, (name, _, kind) in zip(assignments, pairs) if not name or not kind]:
+        raise InputError(f"--column is {wrong[0]!r}; write name=kind, for example --column zip=category")
+    return {name: kind for name, _, kind in pairs} or None
 
 
 def union_of(graphs: Graph | Sequence[Graph]) -> Graph:

@@ -20,8 +20,9 @@ from dpmsnc.cli.graph_files import MOST_NOTES, GraphFiles, in_folder, naming
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.several import check_names_fitted
 from dpmsnc.graph import Graph
+from dpmsnc.graph.cells import WHOLE
 from dpmsnc.graph.derived import with_feature_order
-from dpmsnc.graph.readers import WHOLE, edge_columns, id_column
+from dpmsnc.graph.readers import edge_columns, id_column, weight_column
 from dpmsnc.targets import Tags
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from dpmsnc.estimators.base import Estimator
 
 Known = dict[Any, Any]
+TOLD = ("ignored", "new levels", "gaps")
+"""How notes begin that are printed with an answer."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,12 @@ def _several(flags: AnswerFlags, clf: Estimator, files: Sequence[GraphFiles]) ->
 
 def _new_graph(files: GraphFiles, flags: AnswerFlags, clf: Estimator) -> tuple[Graph, Known | None]:
     """A graph with the model's features and target, and the labels that its node table has."""
-    ends = {"source": flags.source, "target": flags.target, "directed": clf.graph_.directed}
+    ends = {
+        "source": flags.source,
+        "target": flags.target,
+        "directed": clf.graph_.directed,
+        "edge_weight": flags.weight,
+    }
     if clf.on == "edge":
         features = clf.features_.names if clf.features_.num_features else ()
         of_edges = {"edge_features": flags.edge_features, "edge_label": flags.target_column}
@@ -139,7 +147,8 @@ def _grown(flags: AnswerFlags, clf: Estimator) -> Graph:
     by_text = {str(name): name for name in (*fitted.ids.tolist(), *new)}
     pairs = zip(*([by_text.get(str(name), str(name)) for name in id_column(table, end, "edge")] for end in ends))
     labels = [known.get(name) for name in nodes.ids.tolist()]
-    return fitted.grown(new, list(pairs), x=nodes.x, y=labels)
+    weight = None if flags.weight is None else weight_column(table, flags.weight)
+    return fitted.grown(new, list(pairs), x=nodes.x, y=labels, edge_weight=weight)
 
 
 def _number(name: Any) -> Any:
@@ -151,7 +160,8 @@ def _node_columns(flags: AnswerFlags, clf: Estimator) -> dict[str, Any]:
     """How a new node table is read: with the features that the model has by name."""
     features = clf.features_.names if clf.features_.num_features else ()
     label = flags.label[0] if len(flags.label) == 1 else list(flags.label) or None
-    columns = {"id": flags.id, "label": label, "features": features}
+    like = {"features": features} if clf.graph_.columns is None else {"columns_like": clf}
+    columns = {"id": flags.id, "label": label, **like}
     return columns | {"kind": clf.target_.kind, "tag_separator": flags.tag_separator}
 
 
@@ -172,7 +182,7 @@ def _table_labels(files: GraphFiles, flags: AnswerFlags, graph: Graph) -> Known 
 
 
 def _print_notes(graphs: Sequence[Graph]) -> None:
-    """Columns that were left out, on standard error, since standard output may be the table."""
-    notes = dict.fromkeys(note for graph in graphs for note in graph.notes if note.startswith("ignored"))
+    """Columns that were left out or filled, on standard error, since standard output may be the table."""
+    notes = dict.fromkeys(note for graph in graphs for note in graph.notes if note.startswith(TOLD))
     for note in list(notes)[:MOST_NOTES]:
         print(f"note: {note}", file=sys.stderr)

@@ -58,7 +58,10 @@ def ego_graphs(graph: Graph, nodes: Iterable[Any] | NDArray[np.bool_]) -> list[G
         ids=graph.ids[inside],
         feature_names=graph.feature_names,
         edge_attr=None if graph.edge_attr is None else graph.edge_attr[edges],
+        edge_weight=None if graph.edge_weight is None else graph.edge_weight[edges],
+        weight_unit=graph.weight_unit,
         directed=graph.directed,
+        columns=graph.columns,
     )
     bounds = pairs.indptr.tolist(), np.searchsorted(ego, np.arange(len(centres) + 1)).tolist()
     return [_cut(side_by_side, slice(*n), slice(*e)) for n, e in zip(*map(pairwise, bounds))]
@@ -74,6 +77,7 @@ def _cut(union: Graph, nodes: slice, edges: slice) -> Graph:
         y=union.y[edges if union.target.on == "edge" else nodes],
         ids=union.ids[nodes],
         edge_attr=None if union.edge_attr is None else union.edge_attr[edges],
+        edge_weight=None if union.edge_weight is None else union.edge_weight[edges],
     )
 
 

@@ -26,6 +26,7 @@ from dpmsnc.estimators.params import Parameters
 from dpmsnc.estimators.search_space import SearchSpace
 from dpmsnc.estimators.several import (
     by_graph,
+    check_fits,
     check_names_fitted,
     described,
     divided,
@@ -295,7 +296,7 @@ class Estimator(Parameters, ABC):
 
     def _adapted(self, graph: Graph) -> Graph:
         """Another graph with labels as `target_` has them, or an `InputError` that names what differs."""
-        self.features_.check(graph)
+        check_fits(graph, self.graph_, self.features_)
         return graph.with_labels(self._encoded(graph), self.target_)
 
     def _encoded(self, graph: Graph) -> NDArray[Any]:
@@ -318,7 +319,7 @@ class Estimator(Parameters, ABC):
         fitted = self.graph_
         return graph is fitted or (
             np.array_equal(graph.ids, fitted.ids)
-            and np.array_equal(graph.edge_index, fitted.edge_index)
+            and graph.has_edges_of(fitted)
             and (graph.x is fitted.x or same_features(graph.x, fitted.x))
         )
 

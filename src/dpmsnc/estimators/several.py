@@ -18,6 +18,7 @@ from dpmsnc.graph import Graph
 from dpmsnc.graph.split import Mask, split_known
 
 if TYPE_CHECKING:
+    from dpmsnc.graph.features import Features
     from dpmsnc.targets import Target
 
 READERS = {
@@ -100,6 +101,17 @@ def revealed(graphs: Sequence[Graph], known: Any) -> list[Graph]:
     if not isinstance(known, (list, tuple)) or len(known) != len(graphs):
         raise InputError(f"known of {len(graphs)} graphs is a list with a mapping, or None, for each of them")
     return [graph if labels is None else graph.reveal(labels) for graph, labels in zip(graphs, known)]
+
+
+def check_fits(graph: Graph, fitted: Graph, features: Features) -> None:
+    """Raise `InputError` unless the graph has the features of the fitted one, and weights if that has any."""
+    features.check(graph)
+    if (graph.edge_weight is None) != (fitted.edge_weight is None):
+        ours, theirs = ("has", "no") if fitted.edge_weight is None else ("has no", "")
+        raise InputError(
+            f"the graph {ours} edge weights and the fitted one has {theirs or 'some'}; name the column of the weights "
+            "(edge_weight=, --weight) in both or in none"
+        )
 
 
 def check_names_fitted(names: Iterable[Any], target: Target) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpmsnc.errors import InputError
 from dpmsnc.graph.clean import ordered, refitted
+from dpmsnc.graph.columns import READ_ALIKE, same_coding
 from dpmsnc.graph.graph import Graph
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ def disjoint_union(graphs: Sequence[Graph], target: Target | None = None) -> Gra
         edge_attr=None if first.edge_attr is None else np.concatenate([graph.edge_attr for graph in graphs]),
         directed=first.directed,
         member=np.repeat(np.arange(len(graphs)), sizes),
+        columns=first.columns,
+        edge_weight=None if first.edge_weight is None else np.concatenate([graph.relative_weight for graph in graphs]),
     )
 
 
@@ -114,12 +117,14 @@ def check_alike(graphs: Sequence[Graph], names: Sequence[str] | None = None) -> 
     expected = _traits(graphs[0])
     for k, graph in enumerate(graphs):
         traits = _traits(graph)
+        this, first = (f"graph {k}", "graph 0") if names is None else (names[k], names[0])
         if traits != expected:
             name = next(name for name in traits if traits[name] != expected[name])
-            this, first = (f"graph {k}", "graph 0") if names is None else (names[k], names[0])
             raise InputError(
                 f"{this} has {name} {traits[name]!r}, {first} has {expected[name]!r}; graphs of a batch must agree"
             )
+        if not same_coding(graph.columns, graphs[0].columns):
+            raise InputError(f"the columns of {this} were encoded in another way than those of {first}; {READ_ALIKE}")
 
 
 def _traits(graph: Graph) -> dict[str, Any]:
@@ -128,6 +133,7 @@ def _traits(graph: Graph) -> dict[str, Any]:
         "feature_names": graph.feature_names,
         "number of edge features": None if graph.edge_attr is None else graph.edge_attr.shape[1],
         "directed": graph.directed,
+        "edge weights": graph.edge_weight is not None,
         "kind of target": graph.target.kind,
         "place of labels": getattr(graph.target, "on", "node"),
     }

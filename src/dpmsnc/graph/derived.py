@@ -23,8 +23,10 @@ def without_directions(graph: Graph) -> Graph:
         return graph
     if len(graph.y) != graph.num_nodes:
         raise InputError("labels on directed edges do not say what the label of an undirected one is")
-    edge_index, edge_attr, notes = edge.simple_edges(graph.edge_index, graph.num_nodes, graph.edge_attr)
-    undirected = replace(graph, edge_index=edge_index, edge_attr=edge_attr, directed=False)
+    weights = None if graph.edge_weight is None else graph.edge_weight.astype(np.float64)
+    rows = (graph.edge_attr, False, weights)
+    edge_index, edge_attr, weight, notes = edge.simple_edges(graph.edge_index, graph.num_nodes, *rows)
+    undirected = replace(graph, edge_index=edge_index, edge_attr=edge_attr, directed=False).with_weights(weight)
     return replace(undirected, notes=(*graph.notes, *notes))
 
 
@@ -50,11 +52,12 @@ def subgraph(graph: Graph, nodes: NDArray[np.bool_]) -> Graph:
         num_nodes=int(nodes.sum()),
         edge_index=position[graph.edge_index[:, inside]],
         edge_attr=None if graph.edge_attr is None else graph.edge_attr[inside],
+        edge_weight=None if graph.edge_weight is None else graph.edge_weight[inside],
         **kept,
     )
 
 
-def grown(graph: Graph, nodes: Sequence[Any], edges: Any, x: Any, y: Any) -> Graph:
+def grown(graph: Graph, nodes: Sequence[Any], edges: Any, x: Any, y: Any, edge_weight: Any = None) -> Graph:
     """`Graph.grown`.
 
     Example:
@@ -74,12 +77,13 @@ def grown(graph: Graph, nodes: Sequence[Any], edges: Any, x: Any, y: Any) -> Gra
     sources, targets = edge.endpoints(edges)
     added = edge.edge_positions(sources, targets, ids)
     both = np.concatenate([graph.edge_index, added], axis=1)
-    edge_index, _, notes = edge.simple_edges(both, len(ids), None, graph.directed)
+    weight = _with_weights(graph, edge_weight, len(sources))
+    edge_index, _, weight, notes = edge.simple_edges(both, len(ids), None, graph.directed, weight)
     labels = graph.target.unknown(len(new)) if y is None else graph.target.encode(y)
     if len(labels) != len(new):
         raise InputError(f"{len(labels)} labels for {len(new)} new nodes; pass one each, None where unknown")
     features = _with_rows(graph, x, new)
-    larger = replace(graph, num_nodes=len(ids), edge_index=edge_index, x=features, ids=ids)
+    larger = replace(graph, num_nodes=len(ids), edge_index=edge_index, edge_weight=weight, x=features, ids=ids)
     larger = replace(larger, y=np.concatenate([graph.y, labels]))
     return replace(larger, notes=(*notes, *edge.connectivity_notes(larger)))
 
@@ -89,6 +93,17 @@ def _check_can_grow(graph: Graph) -> None:
         raise InputError("a graph with features or labels on its edges does not grow; build the larger one anew")
     if graph.member is not None:
         raise InputError("several graphs do not grow together; grow one of them")
+
+
+def _with_weights(graph: Graph, weight: Any, num_new: int) -> Any:
+    """The weights of old and new edges."""
+    if (graph.edge_weight is None) != (weight is None) and num_new:
+        has, pass_them = ("none", "leave them out") if graph.edge_weight is None else ("weights", "pass edge_weight")
+        raise InputError(f"edges of the graph have {has}, so new edges have, too; {pass_them}")
+    if graph.edge_weight is None:
+        return None
+    new = np.empty(0) if weight is None else edge.clean_edge_weights(weight, num_new)
+    return np.concatenate([graph.edge_weight.astype(np.float64), new])
 
 
 def _with_rows(graph: Graph, x: Any, new: NDArray[Any]) -> Any:
@@ -102,6 +117,8 @@ def _with_rows(graph: Graph, x: Any, new: NDArray[Any]) -> Any:
     if x is None:
         raise InputError(f"the graph has {graph.num_features} features a node; pass those of the new nodes as x")
     names = getattr(x, "columns", None)
+    if names is not None and graph.columns is not None:
+        x, names = graph.columns.encode(x.rename(columns=str), lambda row: f"the row of node {new[row]!r}")[0], None
     if names is not None and graph.feature_names and tuple(map(str, names)) != graph.feature_names:
         raise InputError(f"the columns of x must be {clean.short_list(graph.feature_names)}, in this order")
     rows = clean.clean_features(x, new)
@@ -126,7 +143,7 @@ def with_feature_order(graph: Graph, names: Sequence[str] | None) -> Graph:
         return graph
     position = {name: k for k, name in enumerate(graph.feature_names)}
     columns = np.array([position[name] for name in names])
-    return replace(graph, x=graph.x[:, columns], feature_names=tuple(names))
+    return replace(graph, x=graph.x[:, columns], feature_names=tuple(names), columns=None)
 
 
 def revealed(graph: Graph, known: Any) -> Graph:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -129,8 +129,10 @@ def simple_edges(
     num_nodes: int,
     edge_attr: NDArray[np.float32] | None = None,
     directed: bool = False,
-) -> tuple[NDArray[np.int64], NDArray[np.float32] | None, list[str]]:
-    """Every edge once, its features, and notes on what had to go; an undirected edge is listed as i < j.
+    weight: NDArray[np.float64] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.float32] | None, NDArray[np.float32] | None, list[str]]:
+    """Every edge once, its features, its weight, and notes on what had to go; an undirected edge is listed as i < j.
+    Weights of one edge add up.
 
     A list that names every edge in both directions, as PyTorch Geometric does, is an undirected graph and no news.
     """
@@ -143,7 +145,8 @@ def simple_edges(
     keys = i * num_nodes + j
     edges = listed = distinct(keys)
     if repeats := len(i) - len(listed):
-        notes.append(f"{counted(repeats, 'duplicate edge')} removed")
+        done = "removed" if weight is None else "added up"
+        notes.append(f"{counted(repeats, 'duplicate edge')} {done}")
     if not directed:
         keys = np.minimum(i, j) * num_nodes + np.maximum(i, j)
         edges = distinct(keys)
@@ -156,7 +159,13 @@ def simple_edges(
         if differing:
             several = counted(differing, "edge")
             notes.append(f"{several} listed more than once with different features: those of the first row are kept")
-    return np.stack(np.divmod(edges, num_nodes)), edge_attr, notes
+    total = None if weight is None else _totals(keys, edges, weight[proper])
+    return np.stack(np.divmod(edges, num_nodes)), edge_attr, total, notes
+
+
+def _totals(keys: NDArray[np.int64], edges: NDArray[np.int64], weight: NDArray[np.float64]) -> NDArray[np.float32]:
+    """The sum of the weights of every key."""
+    return np.bincount(np.searchsorted(edges, keys), weight, len(edges)).astype(np.float32)
 
 
 def _first_rows(keys: NDArray[np.int64], rows: Array) -> tuple[Array, int]:
@@ -205,6 +214,24 @@ def clean_edge_features(edge_attr: Any, num_edges: int) -> NDArray[np.float32] |
     return clean if clean.shape[1] else None
 
 
+def clean_edge_weights(weight: Any, num_edges: int, where: Callable[[int], str] | None = None) -> Any:
+    """Weights in double precision, one per edge and all positive; `where` says what an edge is called in messages."""
+    if weight is None:
+        return None
+    weight = numbers(weight, "edge weights")
+    if weight.shape != (num_edges,):
+        raise InputError(f"edge weights have shape {weight.shape}; pass one number for each of the {num_edges} edges")
+    sound = np.isfinite(weight) & (weight > 0)
+    if not sound.all():
+        k = int(np.argmin(sound))
+        said = "missing" if np.isnan(weight[k]) else f"{weight[k]:g}"
+        place = where(k) if where is not None else f"edge {k}"
+        raise InputError(
+            f"the weight of {place} is {said}; a weight is a positive number: correct it, or drop edges that are none"
+        )
+    return weight.astype(np.float64)
+
+
 def connectivity_notes(graph: Graph) -> list[str]:
     """Notes on nodes that known labels cannot reach."""
     components, isolated = graph.connectivity
@@ -223,17 +250,20 @@ def _whole_number(value: Any, name: str) -> int:
         raise InputError(f"{name} is {short(value)}; pass a whole number") from None
 
 
-def matrix(entries: NDArray[np.int64], num_nodes: int) -> sp.csr_array:
-    """The 0/1 matrix of these 2 x E entries, rows above columns, of which some may be listed twice."""
+def matrix(entries: NDArray[np.int64], num_nodes: int, weight: NDArray[np.float32] | None = None) -> sp.csr_array:
+    """The matrix of these 2 x E entries, rows above columns: 1 where an entry is listed, or the sum of its weights."""
+    if weight is not None:
+        return sp.csr_array((weight, tuple(entries)), shape=(num_nodes, num_nodes))
     ones = np.ones(entries.shape[1], dtype=np.float32)
     found = sp.csr_array((ones, tuple(entries)), shape=(num_nodes, num_nodes))
     found.data[:] = 1
     return found
 
 
-def both_ways(edge_index: NDArray[np.int64], num_nodes: int) -> sp.csr_array:
-    """The symmetric 0/1 matrix of these edges."""
-    return matrix(np.concatenate([edge_index, edge_index[::-1]], axis=1), num_nodes)
+def both_ways(edge_index: NDArray[np.int64], num_nodes: int, weight: NDArray[np.float32] | None = None) -> sp.csr_array:
+    """The symmetric matrix of these edges."""
+    twice = None if weight is None else np.concatenate([weight, weight])
+    return matrix(np.concatenate([edge_index, edge_index[::-1]], axis=1), num_nodes, twice)
 
 
 def components(adjacency: sp.csr_array) -> tuple[int, int]:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from dpmsnc.config import ScalingName
 from dpmsnc.errors import InputError
 from dpmsnc.graph.clean import short_list
+from dpmsnc.graph.columns import READ_ALIKE
 from dpmsnc.graph.graph import Graph
 from dpmsnc.graph.structure import WALKS, longest_walk, num_columns, structure_features
 
@@ -48,6 +49,8 @@ class Features:
     """Of every column; infinite where a column does not vary, which makes it 0."""
     longest_walk: int | None = None
     """K of `structure_features`, where these stand in for features that the graph does not have; else None."""
+    coding: str | None = None
+    """The key of the columns that the features were made of, where they come from a table; else None."""
 
     @classmethod
     def fit(cls, graph: Graph, scaling: ScalingName, structure: bool = False) -> Features:
@@ -58,7 +61,8 @@ class Features:
             return cls(scaling, 0, None, *moments(structure_features(graph, walk)), walk)
         measured = x is not None and scaling in ("unit", "rows") and not sp.issparse(x) and is_measured(x)
         mean, std = moments(x) if measured else (None, None)
-        return cls(scaling, graph.num_features, graph.feature_names, mean, std)
+        coding = None if graph.columns is None else graph.columns.key
+        return cls(scaling, graph.num_features, graph.feature_names, mean, std, coding=coding)
 
     @property
     def width(self) -> int:
@@ -82,18 +86,22 @@ class Features:
             lacking, extra = ([n for n in a if n not in b] for a, b in _both_ways(self.names, graph.feature_names))
             parts = [f"{word} {short_list(names)}" for word, names in (("lacks", lacking), ("adds", extra)) if names]
             what = " and ".join(parts) or "has them in another order"
-            raise InputError(f"the graph {what}: its features must be those of the fit, {short_list(self.names)}")
+            advice = "" if self.coding is None else f"; {READ_ALIKE}"
+            raise InputError(
+                f"the graph {what}: its features must be those of the fit, {short_list(self.names)}{advice}"
+            )
         if graph.num_features != self.num_features:
             raise InputError(
                 f"the graph has {graph.num_features} features a node, the fitted one {self.num_features}; give the same"
             )
+        if self.coding is not None and graph.columns is not None and self.coding != graph.columns.key:
+            raise InputError(f"the columns of the graph were encoded in another way than at the fit; {READ_ALIKE}")
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[np.float64]]]:
         """All of it as JSON values and arrays, which `from_state` reads."""
         names = None if self.names is None else list(self.names)
         values = {"scaling": self.scaling, "num_features": self.num_features, "names": names}
-        if self.longest_walk is not None:
-            values["longest_walk"] = self.longest_walk
+        values |= {name: getattr(self, name) for name in ("longest_walk", "coding") if getattr(self, name) is not None}
         if self.mean is None or self.std is None:
             return values, {}
         # 0 stands for an infinite deviation, since infinity in a file is taken for damage
@@ -108,7 +116,7 @@ class Features:
         walk = values.get("longest_walk")
         if walk is not None and (walk not in WALKS or mean is None or mean.shape != (num_columns(walk),)):
             raise ValueError(f"the moments of structure features with walks of {walk} steps are missing or others")
-        return cls(values["scaling"], values["num_features"], names, mean, std, walk)
+        return cls(values["scaling"], values["num_features"], names, mean, std, walk, values.get("coding"))
 
     @cached_property
     def key(self) -> str:

@@ -3,7 +3,7 @@
 `Graph` holds nodes, edges, features, known labels and what a label is, and nothing about models. A class is an integer
 into `classes`, with -1 (`UNKNOWN`) where no label is known: no masks are needed to say which nodes are labelled.
 Reading what users bring is the work of `dpmsnc.graph.readers` (tables and files) and `dpmsnc.graph.objects` (other
-libraries), checking it that of `dpmsnc.graph.clean`; the constructors here only name them.
+libraries), checking it that of `dpmsnc.graph.clean`; `dpmsnc.graph.constructors` only names them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmsnc.errors import InputError
+from dpmsnc.graph.constructors import Constructors
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
+    from dpmsnc.graph.columns import Columns
     from dpmsnc.graph.summary import Summary
     from dpmsnc.targets import Target
     from dpmsnc.targets.base import Place
@@ -29,7 +31,7 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Graph:
+class Graph(Constructors):
     """Nodes, edges, features and partly known labels.
 
     Build one with `Graph.build` (arrays), `Graph.from_tables`, `Graph.from_networkx`, `Graph.from_pyg`,
@@ -62,6 +64,12 @@ class Graph:
     """Whether an edge goes from its first node to its second alone; then both directions may be listed."""
     member: NDArray[np.int64] | None = None
     """Which of several graphs each node belongs to, where this is their disjoint union; else None."""
+    edge_weight: NDArray[np.float32] | None = None
+    """A positive weight of every edge, in the order of `edge_index`; None where all edges weigh the same."""
+    weight_unit: float = 1.0
+    """What counts as 1 in the adjacency matrix: the mean weight of the graph that was built first."""
+    columns: Columns | None = None
+    """How the columns of a node table became `x`, where it was read from one."""
     _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -77,6 +85,7 @@ class Graph:
         kind: str = "class",
         edge_attr: Any = None,
         edge_y: Any = None,
+        edge_weight: Any = None,
         feature_names: Sequence[str] | None = None,
         directed: bool = False,
     ) -> Graph:
@@ -99,6 +108,7 @@ class Graph:
                 several times, in whichever direction if it is undirected, the first row counts.
             edge_y: One number per edge in the order of `edges`, unknown where None or NaN: edges then carry the labels,
                 and nodes none. Where an edge is listed several times, the first number counts.
+            edge_weight: A positive number per edge, in the order of `edges`; those of one edge add up.
             feature_names: Names of the columns of `x`; a DataFrame has its own.
             directed: Whether an edge leads from its first node to its second alone.
 
@@ -115,132 +125,15 @@ class Graph:
         names = edge.node_ids(ids, num_nodes, x, y, sources, targets)
         positions = edge.edge_positions(sources, targets, names)
         edge_features = edge.clean_edge_features(edge_attr, len(sources))
-        edge_index, edge_features, notes = edge.simple_edges(positions, len(names), edge_features, directed)
+        weight = edge.clean_edge_weights(edge_weight, len(sources))
+        edge_index, *rows, notes = edge.simple_edges(positions, len(names), edge_features, directed, weight)
         target, labels = clean.labels_of(kind, y, len(names), classes)
         features = clean.clean_features(x, names)
         columns = clean.clean_feature_names(getattr(x, "columns", feature_names), features)
-        graph = cls(len(names), edge_index, features, labels, target, names, (), columns, edge_features, bool(directed))
+        graph = cls(len(names), edge_index, features, labels, target, names, (), columns, rows[0], bool(directed))
+        graph = graph.with_weights(rows[1])
         graph = replace(graph, notes=(*notes, *edge.connectivity_notes(graph)))
         return graph if edge_y is None else edge.with_edge_values(graph, positions, edge_y, y)
-
-    @classmethod
-    def from_tables(
-        cls,
-        edges: Any,
-        nodes: Any = None,
-        *,
-        id: str | None = None,
-        label: str | Sequence[str] | None = None,
-        source: str | None = None,
-        target: str | None = None,
-        features: Sequence[str] | None = None,
-        edge_features: Sequence[str] = (),
-        edge_label: str | None = None,
-        directed: bool = False,
-        kind: str = "class",
-        tag_separator: str = ";",
-    ) -> Graph:
-        """A graph from an edge table and a node table: CSV, TSV or Parquet files, or pandas DataFrames.
-
-        Args:
-            edges: One row per edge; its ends are the columns `source` and `target`, by default the first two.
-            nodes: One row per node, in any order. None: the nodes are those the edges mention.
-            id: Column of `nodes` with the node ids, by default the first. Text files keep ids as written ("007").
-            label: Column of `nodes` with the labels, blank where unknown; for tags "a;b" in one column, or a list of
-                columns of 0 and 1, one per tag. None: every label is unknown.
-            source: Column of `edges`.
-            target: Column of `edges`.
-            features: Numeric columns of `nodes`; by default every numeric column left over.
-            edge_features: Numeric columns of `edges`; by default none.
-            edge_label: Column of `edges` with a number per edge, blank where unknown; then nodes have no labels.
-            directed: Whether an edge leads from `source` to `target` alone.
-            kind: What a label is, as in `build`.
-            tag_separator: Stands between tags in one column; alone in a cell it says that a node has no tag.
-        """
-        from dpmsnc.graph import readers
-
-        columns: dict[str, Any] = {"id": id, "label": label, "source": source, "target": target, "features": features}
-        how: dict[str, Any] = {"directed": directed, "kind": kind, "tag_separator": tag_separator}
-        of_edges: dict[str, Any] = {"edge_features": edge_features, "edge_label": edge_label}
-        return readers.read_tables(edges, nodes, **columns, **of_edges, **how)
-
-    @classmethod
-    def from_networkx(
-        cls,
-        graph: Any,
-        label: str | None = "label",
-        features: str | Sequence[str] | None = None,
-        *,
-        edge_features: str | Sequence[str] | None = None,
-        directed: bool = False,
-        kind: str = "class",
-    ) -> Graph:
-        """A graph from NetworkX; nodes that lack the attribute `label` are unlabelled.
-
-        Args:
-            graph: Any NetworkX graph; of parallel edges the first counts.
-            label: Node attribute that holds the label; None for a graph without labels.
-            features: One or several node attributes, each a number or a vector; None for no features.
-            edge_features: One or several edge attributes likewise.
-            directed: Whether to keep directions; an undirected edge then becomes two.
-            kind: What a label is, as in `build`.
-        """
-        from dpmsnc.graph import objects
-
-        return objects.read_networkx(graph, label, features, edge_features, directed, kind)
-
-    @classmethod
-    def from_pyg(
-        cls,
-        data: Any,
-        *,
-        all_labels: bool = False,
-        split: int | None = None,
-        directed: bool = False,
-        kind: str = "class",
-    ) -> Graph:
-        """A graph from a PyTorch Geometric `Data`: `edge_index`, `x`, `edge_attr`, and `y` (-1 or NaN where unknown).
-
-        Where there are masks, labels outside of `train_mask` and `val_mask` are hidden, so that none that a model is
-        tested on is known to it. To choose weights on the validation nodes: `fit(graph, validation=data.val_mask)`.
-
-        Args:
-            data: The data, for example `dataset[0]`.
-            all_labels: Whether to keep every label whatever the masks say.
-            split: Which column to use of masks that are N x S.
-            directed: Whether to keep directions.
-            kind: What a label is, as in `build`.
-        """
-        from dpmsnc.graph import objects
-
-        return objects.read_pyg(data, all_labels, split, directed, kind)
-
-    @classmethod
-    def from_scipy(
-        cls,
-        adjacency: Any,
-        x: Any = None,
-        y: Any = None,
-        *,
-        classes: Sequence[Any] | None = None,
-        ids: Sequence[Any] | NDArray[Any] | None = None,
-        directed: bool = False,
-        kind: str = "class",
-    ) -> Graph:
-        """A graph from an N x N matrix whose entry (i, j), if not 0, is an edge from i to j; the rest as in `build`."""
-        from dpmsnc.graph import objects
-
-        return objects.read_scipy(adjacency, x, y, classes=classes, ids=ids, directed=directed, kind=kind)
-
-    @classmethod
-    def from_npz(cls, path: str | PathLike[str], *, all_labels: bool = False, split: int | None = None) -> Graph:
-        """A graph from an .npz file, written by `to_npz` or in the format of docs/data.md; never unpickles.
-
-        Masks in the file hide labels as in `from_pyg`; they are S x N here.
-        """
-        from dpmsnc.graph import npz
-
-        return npz.load_npz(path, all_labels, split)
 
     def to_npz(self, path: str | PathLike[str]) -> None:
         """Write the graph to an .npz file at exactly `path`, all or nothing; ids and classes must be plain values."""
@@ -284,17 +177,37 @@ class Graph:
 
     @property
     def adjacency(self) -> sp.csr_array:
-        """Symmetric 0/1 adjacency matrix without self-loops; directions are ignored."""
+        """Symmetric adjacency matrix without self-loops: 0/1, or weights in their unit; directions are ignored."""
         from dpmsnc.graph import edges
 
-        return self.cached("adjacency", lambda: edges.both_ways(self.edge_index, self.num_nodes))
+        build = edges.both_ways
+        return self.cached("adjacency", lambda: build(self.edge_index, self.num_nodes, self.relative_weight))
 
     @property
     def directed_adjacency(self) -> sp.csr_array:
-        """0/1 matrix whose row j receives: entry (j, i) is 1 for every edge (i, j) of `edge_index`."""
+        """Matrix whose row j receives: entry (j, i) is 1, or the weight in its unit, for every edge (i, j)."""
         from dpmsnc.graph import edges
 
-        return self.cached("directed_adjacency", lambda: edges.matrix(self.edge_index[::-1], self.num_nodes))
+        build = edges.matrix
+        return self.cached(
+            "directed_adjacency", lambda: build(self.edge_index[::-1], self.num_nodes, self.relative_weight)
+        )
+
+    @property
+    def relative_weight(self) -> NDArray[np.float32] | None:
+        """Weights in their unit, so that it does not matter whether they were minutes or hours."""
+        return None if self.edge_weight is None else (self.edge_weight / self.weight_unit).astype(np.float32)
+
+    def has_edges_of(self, other: Graph) -> bool:
+        """Whether edges and their weights are the same."""
+        ours, theirs = self.relative_weight, other.relative_weight
+        alike = ours is theirs is None or (ours is not None and theirs is not None and np.array_equal(ours, theirs))
+        return alike and np.array_equal(self.edge_index, other.edge_index)
+
+    def with_weights(self, weight: NDArray[np.float32] | None) -> Graph:
+        """The same graph with these weights, the mean of which is the unit."""
+        mean = float(weight.mean(dtype=np.float64)) if weight is not None and len(weight) else 1.0
+        return replace(self, edge_weight=weight, weight_unit=mean)
 
     def undirected(self) -> Graph:
         """The same graph with directions ignored; of two opposite edges the features of the first are kept."""
@@ -308,7 +221,9 @@ class Graph:
 
         return derived.subgraph(self, nodes)
 
-    def grown(self, nodes: Sequence[Any], edges: Any, *, x: Any = None, y: Any = None) -> Graph:
+    def grown(
+        self, nodes: Sequence[Any], edges: Any, *, x: Any = None, y: Any = None, edge_weight: Any = None
+    ) -> Graph:
         """The same graph with nodes that arrived since, behind the others; all known labels stay.
 
         Args:
@@ -316,10 +231,11 @@ class Graph:
             edges: New edges as in `build`, between ids old and new.
             x: Features of the new nodes, one row each, where the graph has features.
             y: Labels of the new nodes as in `build`; by default none is known.
+            edge_weight: Weights of the new edges, where the graph has weights.
         """
         from dpmsnc.graph import derived
 
-        return derived.grown(self, nodes, edges, x, y)
+        return derived.grown(self, nodes, edges, x, y, edge_weight)
 
     def __repr__(self) -> str:
         known = int(self.known.sum())

@@ -17,15 +17,27 @@ import scipy.sparse as sp
 from dpmsnc.errors import InputError
 from dpmsnc.files import LARGEST_GROWTH, pack_arrays, parse_json, read_arrays, write_whole
 from dpmsnc.graph.clean import Array, plain_array, to_list
+from dpmsnc.graph.columns import Columns
 from dpmsnc.graph.graph import UNKNOWN, Graph
 from dpmsnc.graph.masks import MASKS, hide_by_masks
 
 if TYPE_CHECKING:
     from dpmsnc.targets import Target
 
-FEATURES = ("x", "x_data", "x_indices", "x_indptr", "x_shape", "feature_names")
+FEATURES = ("x", "x_data", "x_indices", "x_indptr", "x_shape", "feature_names", "columns")
 LABELS = ("y", "y_multi", "classes", "target")
-KEYS = ("edge_index", "edge_attr", "directed", "member", "ids", *FEATURES, *LABELS, *MASKS)
+KEYS = (
+    "edge_index",
+    "edge_attr",
+    "edge_weight",
+    "weight_unit",
+    "directed",
+    "member",
+    "ids",
+    *FEATURES,
+    *LABELS,
+    *MASKS,
+)
 """The arrays that are read from an .npz file."""
 PUBLISHED = {
     "edge_index": "edges",
@@ -74,8 +86,12 @@ def npz_parts(graph: Graph) -> dict[str, Any]:
         parts["x"] = graph.x
     if graph.edge_attr is not None:
         parts["edge_attr"] = graph.edge_attr
+    if graph.edge_weight is not None:
+        parts |= {"edge_weight": graph.edge_weight, "weight_unit": graph.weight_unit}
     if graph.member is not None:
         parts["member"] = graph.member
+    if graph.columns is not None:
+        parts["columns"] = np.array(graph.columns.text())
     return parts | ({"directed": True} if graph.directed else {})
 
 
@@ -106,11 +122,16 @@ def _graph(parts: dict[str, Array]) -> Graph:
         classes=classes,
         kind=kind,
         edge_attr=parts.get("edge_attr"),
+        edge_weight=parts.get("edge_weight"),
         feature_names=None if names is None else names.tolist(),
         directed=bool(parts.get("directed", False)),
     )
     if "member" in parts:
         graph = replace(graph, member=_member(parts["member"], graph))
+    if "weight_unit" in parts and graph.edge_weight is not None:
+        graph = replace(graph, weight_unit=_unit(parts["weight_unit"]))
+    if "columns" in parts:
+        graph = replace(graph, columns=_columns(parts["columns"], graph))
     return graph if target is None else _with_target(graph, target, parts["y"])
 
 
@@ -131,6 +152,19 @@ def _features(parts: dict[str, Array]) -> Any:
     rows, columns = parts["x_shape"].tolist()
     _check_backed(columns, parts["x_indices"].size, "feature columns")
     return sp.csr_array((parts["x_data"], parts["x_indices"], parts["x_indptr"]), shape=(rows, columns))
+
+
+def _unit(value: Array) -> float:
+    if not 0 < (unit := float(value)) < np.inf:
+        raise ValueError(f"weights have the unit {unit}")
+    return unit
+
+
+def _columns(text: Array, graph: Graph) -> Columns:
+    columns = Columns.from_values(parse_json(str(text)))
+    if (columns.names or None) != graph.feature_names:
+        raise ValueError("the columns of the node table do not make up the features")
+    return columns
 
 
 def _labels(parts: dict[str, Array]) -> tuple[Any, list[Any] | None, str]:

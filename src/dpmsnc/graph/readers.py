@@ -5,66 +5,177 @@ pandas is not imported before a function needs it, and nothing is unpickled.
 
 from __future__ import annotations
 
-import os
-import re
-import zlib
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from dpmsnc.errors import InputError
+from dpmsnc.graph.cells import GAPS, WHOLE, Kind, Where, as_numbers
 from dpmsnc.graph.clean import Array, is_missing, label_values, noted, plain_array, short, short_list
+from dpmsnc.graph.columns import Columns, columns_of
+from dpmsnc.graph.edges import clean_edge_weights
 from dpmsnc.graph.graph import Graph
+from dpmsnc.graph.objects import read_scipy
+from dpmsnc.graph.tables import places, read_table, with_unnamed
 from dpmsnc.graph.tag_text import split_tags, tag_columns
 
-WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0+)?")
-"""A whole number in a text file, which pandas writes as 1.0 where others in its column are missing."""
-GAPS = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"]
-"""What stands for a missing number in a text file."""
+
+@dataclass(frozen=True)
+class NodeTable:
+    """A table of nodes and how it is read; the names are those of the arguments of `Graph.from_tables`."""
+
+    nodes: Any
+    id: str | None = None
+    label: str | Sequence[str] | None = None
+    features: Sequence[str] | None = None
+    columns: Mapping[str, Kind] | None = None
+    columns_like: Any = None
+    x: Any = None
+    kind: str = "class"
+    tag_separator: str = ";"
+
+    def parts(self) -> tuple[dict[str, Any], Columns | None, list[str]]:
+        """What the table says, as arguments of `Graph.build`; how its columns became features; and notes."""
+        table, id, labels = self.opened()
+        place = places(table, "node")
+        ids = id_column(table, id, "node")
+        check_listed_once(ids, place)
+        one = labels[0] if isinstance(self.label, str) else None
+        how = (self.nodes, one, self.kind, self.tag_separator)
+        y, classes = _label_columns(table[labels], *how) if labels else (None, None)
+        columns, x, notes = self._features(table.drop(columns=list({id, *labels})), lambda row: _at(place, ids, row))
+        names = columns.names if columns is not None and self.x is None else None
+        return {"ids": ids, "y": y, "classes": classes, "x": x, "feature_names": names or None}, columns, notes
+
+    def opened(self) -> tuple[Any, str, list[str]]:
+        """The table, and its columns with the ids and with the labels."""
+        one = self.label if isinstance(self.label, str) else None
+        table = read_table(self.nodes, "node", (self.id, one), 1, self._as_text())
+        if not len(table):
+            raise InputError(
+                "the graph is empty: the node table has no row; give it one per node, or leave the table out"
+            )
+        id = column(table, unnamed_id(table, one) if self.id is None else self.id, "node")
+        return table, id, [column(table, name, "node") for name in ([one] if one else self.label or ())]
+
+    def _as_text(self) -> list[str]:
+        like = columns_of(self.columns_like)
+        named = [name for name, kind in (self.columns or {}).items() if kind in ("category", "text")]
+        return [*named, *(like.as_text if like is not None else ())]
+
+    def _features(self, table: Any, where: Where) -> tuple[Columns | None, Any, list[str]]:
+        table = table.rename(columns=str)
+        fitted = columns_of(self.columns_like)
+        if self.x is not None:
+            if fitted is not None or self.features or self.columns:
+                raise InputError("x= holds the features in place of columns; leave features, columns and the like out")
+            return None, self.x, [_ignored(table.columns)] if len(table.columns) else []
+        if fitted is None:
+            fitted = Columns.fit(table, _listed(self.features), self.columns, where)
+        elif self.columns or self.features:
+            raise InputError("columns_like says what the columns are; leave features= and columns= out")
+        x, notes = fitted.encode(table, where)
+        return fitted, x, notes
+
+
+def common_columns(tables: Mapping[str, NodeTable], naming: Callable[[str], AbstractContextManager[None]]) -> Columns:
+    """How the columns of several tables are encoded alike: as if they were one table. What is wrong with a table is
+    said within `naming` of its name."""
+    import pandas as pd
+
+    parts: list[Any] = []
+    for name, one in tables.items():
+        with naming(name):
+            table, id, labels = one.opened()
+            parts.append(table.drop(columns=list({id, *labels})).rename(columns=str))
+            if lacking := [column for column in parts[0].columns if column not in table.columns]:
+                raise InputError(f"the node table lacks the column {lacking[0]!r} of {next(iter(tables))}; add it")
+    starts, names = np.cumsum([0, *map(len, parts)]), list(tables)
+    first = next(iter(tables.values()))
+
+    def where(row: int) -> str:
+        k = int(np.searchsorted(starts, row, side="right")) - 1
+        return f"{names[k]}, {places(parts[k], 'node')(row - int(starts[k]))}"
+
+    whole = pd.concat([part[parts[0].columns] for part in parts], ignore_index=True)
+    return Columns.fit(whole, _listed(first.features), first.columns, where)
 
 
 def read_tables(
     edges: Any,
-    nodes: Any,
+    nodes: NodeTable,
     *,
-    id: str | None,
-    label: str | Sequence[str] | None,
     source: str | None,
     target: str | None,
-    features: Sequence[str] | None,
+    edge_weight: str | None,
     edge_features: Sequence[str],
     edge_label: str | None,
     directed: bool,
-    kind: str,
-    tag_separator: str,
 ) -> Graph:
     """`Graph.from_tables`."""
-    edge_table, source, target = edge_columns(edges, source, target)
-    ends = [id_column(edge_table, name, "edge") for name in (source, target)]
-    of_edge = [] if edge_label is None else [column(edge_table, edge_label, "edge")]
-    edge_y = _without_gaps(edge_table[of_edge[0]]) if of_edge else None
-    edge_numbers, ignored = _numeric(edge_table.drop(columns=[source, target, *of_edge]), edge_features, "edge")
-    if nodes is None:
-        if id is not None or label is not None or features is not None:
-            raise InputError("id, label and features are columns of the node table; pass it as the second argument")
+    if sp.issparse(edges):
+        return _from_matrix(edges, nodes, directed)
+    table, source, target = edge_columns(edges, source, target)
+    ends = [id_column(table, name, "edge") for name in (source, target)]
+    weight = None if edge_weight is None else weight_column(table, edge_weight)
+    edge_y = None if edge_label is None else _without_gaps(table[column(table, edge_label, "edge")])
+    rest = table.drop(columns=list({source, target, edge_weight or source, edge_label or source}))
+    edge_numbers, ignored = _numeric(rest, edge_features)
+    columns = None
+    if nodes.nodes is None:
+        if any(getattr(nodes, name) is not None for name in ("id", "label", "features", "columns", "x")):
+            raise InputError(
+                "id, label, features, columns and x are about the node table; pass it as the second argument"
+            )
         parts: dict[str, Any] = {"ids": plain_array(dict.fromkeys(np.stack(ends, axis=1).ravel().tolist()))}
         notes = [ignored]
     else:
-        parts, note = _node_parts(nodes, id, label, features, kind, tag_separator)
-        notes, ends = [ignored, note], _same_type(ends, parts["ids"])
-    if not hasattr(edges, "columns") and {source, target} <= {str(name) for name in parts["ids"].tolist()}:
+        parts, columns, of_nodes = nodes.parts()
+        notes = [ignored, *of_nodes]
+    if is_text(edges) and {source, target} <= {str(name) for name in parts["ids"].tolist()}:
         raise InputError(
             f"the edge table seems to lack a header: its first line, {source} and {target}, names nodes; "
             "add a line with column names above it"
         )
+    if nodes.nodes is not None:
+        ends = _same_type(ends, parts["ids"], (source, target), is_text(edges) or is_text(nodes.nodes))
+        check_ends(ends, parts["ids"], places(table, "edge"))
     edge_attr = edge_numbers.to_numpy(dtype=np.float32) if len(edge_numbers.columns) else None
-    how: dict[str, Any] = {"edge_attr": edge_attr, "edge_y": edge_y, "directed": directed}
-    graph = Graph.build(np.stack(ends), **parts, kind=kind, **how)
-    if label is None and edge_y is None:
+    of_edges: dict[str, Any] = {"edge_attr": edge_attr, "edge_weight": weight, "edge_y": edge_y, "directed": directed}
+    graph = Graph.build(np.stack(ends), **parts, kind=nodes.kind, **of_edges)
+    if nodes.label is None and edge_y is None:
         notes.append("no label column was named (label=): every label is unknown")
-    return noted(graph, *notes)
+    return replace(noted(graph, *notes), columns=columns)
+
+
+def _from_matrix(edges: Any, nodes: NodeTable, directed: bool) -> Graph:
+    """A graph from a sparse matrix whose rows and columns are the rows of a node table."""
+    if nodes.nodes is None:
+        raise InputError("the rows of a matrix have no names; pass a node table, or use Graph.from_scipy")
+    parts, columns, notes = nodes.parts()
+    names = parts.pop("feature_names")
+    graph = read_scipy(
+        edges, parts.pop("x"), parts.pop("y"), **parts, kind=nodes.kind, directed=directed, weighted=True
+    )
+    return replace(noted(graph, *notes), columns=columns, feature_names=names)
+
+
+def weight_column(table: Any, name: str) -> NDArray[np.float64]:
+    """The weights in a column of an edge table: positive numbers."""
+    place = places(table, "edge")
+    cells = table[column(table, name, "edge")]
+    return clean_edge_weights(as_numbers(cells, place, sure=True), len(cells), place)
+
+
+def is_text(table: Any) -> bool:
+    """Whether a table is a text file, which does not tell numbers from text."""
+    return isinstance(table, (str, PathLike)) and not str(table).lower().endswith((".parquet", ".pq"))
 
 
 def edge_columns(edges: Any, source: str | None, target: str | None) -> tuple[Any, str, str]:
@@ -76,27 +187,16 @@ def edge_columns(edges: Any, source: str | None, target: str | None) -> tuple[An
     return table, first, second
 
 
-def _node_parts(
-    nodes: Any,
-    id: str | None,
-    label: str | Sequence[str] | None,
-    features: Sequence[str] | None,
-    kind: str,
-    tag_separator: str,
-) -> tuple[dict[str, Any], str | None]:
-    """What a table of nodes says, as arguments of `Graph.build`, and a note."""
-    one = label if isinstance(label, str) else None
-    table = read_table(nodes, "node", (id, one), 1)
-    if not len(table):
-        raise InputError("the graph is empty: the node table has no row; give it one per node, or leave the table out")
-    id = column(table, unnamed_id(table, one) if id is None else id, "node")
-    ids = id_column(table, id, "node")
-    labels = [column(table, name, "node") for name in ([one] if one else label or ())]
-    y, classes = _label_columns(table[labels], nodes, one, kind, tag_separator) if labels else (None, None)
-    x, ignored = _numeric(table.drop(columns=list({id, *labels})), features, "node", ids)
-    names = list(x.columns)
-    parts = {"ids": ids, "y": y, "classes": classes, "x": x.to_numpy(dtype=np.float32) if names else None}
-    return parts | {"feature_names": names or None}, ignored
+def _at(place: Where, ids: Array, row: int) -> str:
+    return f"{place(row)} (node {short(ids[row])})"
+
+
+def _listed(names: str | Sequence[str] | None) -> list[str] | None:
+    return [names] if isinstance(names, str) else None if names is None else list(names)
+
+
+def _ignored(names: Sequence[str], kind: str = "node") -> str:
+    return f"ignored {kind} columns: {short_list(names)}"
 
 
 def _label_columns(
@@ -115,54 +215,6 @@ def _label_columns(
 
 def _without_gaps(values: Any) -> list[Any]:
     return [None if is_missing(v) or (isinstance(v, str) and v in GAPS) else v for v in values.tolist()]
-
-
-def read_table(table: Any, kind: str, text_columns: tuple[str | None, ...], num_first: int) -> Any:
-    """A DataFrame; in a text file `text_columns` stay as written, unnamed ones being the first `num_first` columns."""
-    import pandas as pd
-
-    if isinstance(table, pd.DataFrame):
-        if not table.columns.is_unique:
-            twice = short_list(table.columns[table.columns.duplicated()])
-            raise InputError(f"the {kind} table has more than one column called {twice}; rename or drop them")
-        # A named index is a column to its owner.
-        return table.reset_index() if table.index.name is not None else table
-    if not isinstance(table, (str, os.PathLike)):
-        raise InputError(f"the {kind} table is of type {type(table).__name__}; pass the path of a file or a DataFrame")
-    path = Path(table)
-    if not path.is_file():
-        raise InputError(f"there is no {kind} table {path}; check the path")
-    name = path.name.lower().removesuffix(".gz")
-    if not name.endswith((".csv", ".tsv", ".parquet", ".pq")):
-        raise InputError(f"cannot tell what kind of table {path} is; use .csv, .tsv or .parquet")
-    try:
-        if name.endswith((".csv", ".tsv")):
-            return _text_table(path, "\t" if name.endswith(".tsv") else ",", text_columns, num_first)
-        frame = pd.read_parquet(path)
-    except ImportError as error:
-        raise InputError('Parquet files need pyarrow: pip install "dpmsnc[parquet]"') from error
-    except (ValueError, OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot read the {kind} table {path}: {error}; check that the file is whole") from error
-    return frame.reset_index() if frame.index.name is not None else frame
-
-
-def _text_table(path: Path, separator: str, text_columns: tuple[str | None, ...], num_first: int) -> Any:
-    import pandas as pd
-
-    # utf-8-sig: spreadsheet programs put a byte order mark before the first column's name.
-    options: dict[str, Any] = {"sep": separator, "encoding": "utf-8-sig", "index_col": False}
-    columns = pd.read_csv(path, nrows=0, **options).columns
-    others = [c for c in columns if c not in text_columns[num_first:]]
-    text = {*filter(None, (*with_unnamed(text_columns[:num_first], others), *text_columns))}
-    # A class or a node may be called "NA" or "None"; only in feature columns do such words mean a gap.
-    gaps = {c: GAPS for c in columns if c not in text}
-    return pd.read_csv(path, dtype=dict.fromkeys(text, str), keep_default_na=False, na_values=gaps, **options)
-
-
-def with_unnamed(names: Sequence[str | None], columns: Iterable[str]) -> list[str | None]:
-    """The names, with the first columns that are not named in place of None; None where there is no column left."""
-    unnamed = (c for c in columns if c not in names)
-    return [next(unnamed, None) if name is None else name for name in names]
 
 
 def unnamed_id(table: Any, label: str | None) -> str | None:
@@ -186,16 +238,55 @@ def id_column(table: Any, name: str, kind: str) -> Array:
     values = table[name].tolist()
     for row, value in enumerate(values):
         if is_missing(value):
-            raise InputError(f"row {row} of the {kind} table has no {name!r}; fill it in or drop the row")
+            raise InputError(f"{places(table, kind)(row)} has no {name!r}; fill it in or drop the row")
     return plain_array(values)
 
 
-def _same_type(ends: list[Array], ids: Array) -> list[Array]:
+def check_listed_once(ids: Array, place: Where) -> None:
+    """Raise `InputError` where two rows of a node table have the same id."""
+    first: dict[Any, int] = {}
+    for row, name in enumerate(ids.tolist()):
+        if first.setdefault(name, row) != row:
+            raise InputError(
+                f"node id {short(name)} occurs more than once, in {place(first[name])} and in {place(row)}; "
+                "keep one row per node"
+            )
+
+
+def _same_type(ends: list[Array], ids: Array, columns: tuple[str, str], text: bool) -> list[Array]:
     """Text files know no numbers: an id that is text in one table and a number in the other is the same id."""
     if all(end.dtype == ids.dtype for end in ends):
         return ends
+    if not text:
+        other = next(name for name, end in zip(columns, ends) if end.dtype != ids.dtype)
+        kinds = ("text", "numbers") if ids.dtype == object else ("numbers", "text")
+        raise InputError(
+            f"the ids of the node table are {kinds[0]} and those in column {other!r} of the edge table are {kinds[1]}; "
+            "make them one type, for example with astype(str)"
+        )
     by_text = {str(name): name for name in ids.tolist()}
     return [np.array([by_text.get(str(v), str(v)) for v in end.tolist()], dtype=object) for end in ends]
+
+
+def check_ends(ends: Sequence[Array], ids: Array, place: Where) -> None:
+    """Raise `InputError` where an edge leads to a node that has no row, and say what the node may be called."""
+    known = set(ids.tolist())
+    if all(known.issuperset(end.tolist()) for end in ends):
+        return
+    for row, pair in enumerate(zip(*(end.tolist() for end in ends))):
+        if unknown := [name for name in pair if name not in known]:
+            spelled = {_plain(name): name for name in known}
+            meant = spelled.get(_plain(unknown[0]))
+            hint = "" if meant is None else f" (did you mean {short(meant)}? Ids are compared as they are written)"
+            raise InputError(
+                f"{place(row)}, the edge ({pair[0]!s}, {pair[1]!s}), names node {short(unknown[0])}, which is not "
+                f"among the {len(ids)} rows of the node table{hint}; add a row for that node or drop the edge"
+            )
+
+
+def _plain(name: Any) -> str:
+    """An id without what programs add to it: blanks, zeros in front, .0 behind, capitals."""
+    return str(name).strip().removesuffix(".0").lstrip("0").lower()
 
 
 def table_labels(column: Any, table: Any) -> list[Any]:
@@ -208,22 +299,16 @@ def table_labels(column: Any, table: Any) -> list[Any]:
     return values
 
 
-def _numeric(
-    table: Any, wanted: str | Sequence[str] | None, kind: str, ids: Array | None = None
-) -> tuple[Any, str | None]:
-    """The wanted columns, which must be numeric and whole, and a note on the others; None wants all numeric ones."""
+def _numeric(table: Any, wanted: str | Sequence[str]) -> tuple[Any, str | None]:
+    """The wanted columns of an edge table, which must be numeric and whole, and a note on the others."""
     from pandas.api.types import is_numeric_dtype
 
-    # "Unnamed: 0" is a row number that pandas wrote into the file, not a property of the node.
-    wanted = [wanted] if isinstance(wanted, str) else wanted
-    usable = [c for c in table.columns if is_numeric_dtype(table[c]) and not str(c).startswith("Unnamed:")]
-    chosen = usable if wanted is None else [column(table, c, kind) for c in wanted]
+    chosen = [column(table, name, "edge") for name in _listed(wanted) or ()]
     for name in chosen:
-        if name not in usable:
+        if not is_numeric_dtype(table[name]):
             raise InputError(f"column {name!r} is not numeric; encode it first, for example with pandas.get_dummies")
         if table[name].isna().any():
             row = int(np.argmax(table[name].isna()))
-            at = row if ids is None else short(ids[row])
-            raise InputError(f"feature {name!r} of {kind} {at} is missing; fill it in or leave the column out")
+            raise InputError(f"feature {name!r} of edge {row} is missing; fill it in or leave the column out")
     others = list(table.columns.drop(chosen))
-    return table[chosen], f"ignored {kind} columns: {short_list(others)}" if others else None
+    return table[chosen], _ignored(others, "edge") if others else None

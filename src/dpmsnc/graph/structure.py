@@ -6,9 +6,9 @@ With A the adjacency matrix, d_i the degree of node i and P = D^-1 A the random 
     log(1 + d_i),  sum_j P_ij log(1 + d_j)
     (P^k)_ii,  k = 2, ..., K              how probable it is to be back after k steps
 
-Nodes in another order have their rows in that order, and a column means the same on any graph; eigenvectors, whose
-signs and order are arbitrary, would do neither. Powers of P and of S = D^-1/2 A D^-1/2 have the same diagonal, and S is
-symmetric, so
+Where edges have weights, A and the logarithms of degrees are weighted, and buckets count edges. Nodes in another order
+have their rows in that order, and a column means the same on any graph; eigenvectors, whose signs and order are
+arbitrary, would do neither. Powers of P and of S = D^-1/2 A D^-1/2 have the same diagonal, and S is symmetric, so
 
     (P^(a+b))_ii = sum_j (S^a)_ij (S^b)_ij,
 
@@ -54,7 +54,7 @@ def structure_features(graph: Graph, longest_walk: int) -> NDArray[np.float32]:
 def return_probabilities(adjacency: sp.csr_array, longest_walk: int) -> NDArray[np.float64]:
     """(P^k)_ii for k = 2, ..., K as columns; 0 where a node has no edge."""
     degree = adjacency.sum(axis=1, dtype=np.float64)
-    scale = sp.diags_array(1 / np.sqrt(np.maximum(degree, 1)))
+    scale = sp.diags_array(1 / np.sqrt(np.where(degree > 0, degree, 1)))
     S = sp.csr_array(scale @ adjacency @ scale)
     if longest_walk == SHORT_WALK:
         return np.asarray(S.multiply(S).sum(axis=1)).reshape(-1, 1)
@@ -75,9 +75,9 @@ def _closed_walks(S: sp.csr_array, columns: sp.csr_array, longest_walk: int) -> 
 
 def _columns(adjacency: sp.csr_array, longest_walk: int) -> NDArray[np.float32]:
     degree = adjacency.sum(axis=1, dtype=np.float64)
-    bucket = np.searchsorted(BUCKETS, degree)
+    bucket = np.searchsorted(BUCKETS, np.diff(adjacency.indptr))
     log_degree = np.log1p(degree)
-    around = adjacency @ log_degree / np.maximum(degree, 1)
+    around = adjacency @ log_degree / np.where(degree > 0, degree, 1)
     one_hot = bucket[:, None] == np.arange(len(BUCKETS) + 1)
     columns = (one_hot, log_degree[:, None], around[:, None], return_probabilities(adjacency, longest_walk))
     return np.concatenate(columns, axis=1, dtype=np.float32, casting="unsafe")

@@ -34,6 +34,10 @@ class Summary:
     notes: tuple[str, ...] = ()
     directed: bool = False
     num_graphs: int = 1
+    weights: tuple[float, float, float] | None = None
+    """Least, mean and largest weight of an edge; None where they have none."""
+    columns: tuple[tuple[str, str], ...] = ()
+    """Columns of the node table, and what was done to each."""
 
     def __str__(self) -> str:
         features = f"{self.num_features:,} ({self.feature_density:.1%} non-zero)" if self.num_features else "none"
@@ -51,9 +55,13 @@ class Summary:
             "components": f"{self.num_components:,} ({self.num_isolated:,} isolated nodes)",
             "memory": f"about {self.memory_mb:,.0f} MB to fit",
         }
+        if self.weights is not None:
+            least, mean, most = self.weights
+            rows["edges"] += f", weights {least:g} to {most:g} (mean {mean:g})"
         if self.num_graphs > 1:
             rows = {"graphs": f"{self.num_graphs:,}"} | rows
         lines = ["Graph", *(f"  {name:<12}{value}" for name, value in rows.items())]
+        lines += [f"  {'column':<12}{name}: {done}" for name, done in self.columns]
         return "\n".join([*lines, *(f"  {'note':<12}{note}" for note in self.notes)])
 
 
@@ -83,8 +91,14 @@ def summarise(graph: Graph, hidden_channels: int, num_layers: int, draws: int) -
         memory_mb=(24 * graph.num_nodes * draws * hidden_channels * num_layers + _num_bytes(x)) / 1e6,
         notes=graph.notes,
         directed=graph.directed,
+        weights=_weights(graph.edge_weight),
+        columns=() if graph.columns is None else graph.columns.report,
         num_graphs=1 if graph.member is None else len(np.unique(graph.member)),
     )
+
+
+def _weights(weight: NDArray[np.float32] | None) -> tuple[float, float, float] | None:
+    return None if weight is None or not len(weight) else (weight.min(), weight.mean(), weight.max())
 
 
 def _has(y: NDArray[Any], k: int) -> NDArray[np.bool_]:

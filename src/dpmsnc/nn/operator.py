@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from dpmsnc.config import ScalingName
+from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
 from dpmsnc.graph.features import Features
 
@@ -131,22 +132,43 @@ class GraphTensors:
         return self.features.width
 
     def operator(self, name: OperatorName) -> Operator:
-        """The operator of that name: a key of `MATRICES`."""
+        """The operator of that name: a key of `MATRICES` or of `DIRECTED`."""
         if name not in self._operators:
             self._operators[name] = self.cached(
-                f"operator/{name}", lambda: Operator(MATRICES[name](self.graph.adjacency), self.device, self.dtype)
+                f"operator/{name}", lambda: Operator(self._matrix(name), self.device, self.dtype)
             )
         return self._operators[name]
 
+    def _matrix(self, name: OperatorName) -> sp.csr_array:
+        if name in MATRICES:
+            return MATRICES[name](self.graph.adjacency)
+        if not self.graph.directed:
+            raise InputError(
+                "messages by direction need a graph whose edges have one: read it with directed=True (--directed), or "
+                "leave directions out of the backbone; they are not there in training on parts of a graph"
+            )
+        return DIRECTED[name](self.graph.directed_adjacency)
+
+    def log_weights(self, loops: bool) -> Tensor | None:
+        """Of `directed_edges`, where edges have weights; a loop weighs as much as an edge on average."""
+        if self.graph.edge_weight is None:
+            return None
+        return torch.from_numpy(np.log(self._edge_matrix(loops).data)).to(self.device, self.dtype).unsqueeze(1)
+
     def directed_edges(self, loops: bool) -> tuple[Tensor, Tensor]:
         """Source and target of every directed edge, with or without one self-loop per node, sorted by target."""
-        matrix = sp.csr_array(self.graph.adjacency)
-        if loops:
-            matrix = sp.csr_array(matrix + sp.eye_array(self.graph.num_nodes, format="csr"))
-        matrix.sort_indices()
+        matrix = self._edge_matrix(loops)
         target = np.repeat(np.arange(self.graph.num_nodes), np.diff(matrix.indptr))
         source = matrix.indices.astype(np.int64)
         return torch.from_numpy(source).to(self.device), torch.from_numpy(target).to(self.device)
+
+    def _edge_matrix(self, loops: bool) -> sp.csr_array:
+        matrix = self.graph.adjacency
+        if loops:
+            matrix = matrix + sp.eye_array(self.graph.num_nodes, format="csr")
+        matrix = sp.csr_array(matrix)
+        matrix.sort_indices()
+        return matrix
 
 
 def symmetric_normalised(adjacency: sp.csr_array, self_loop: float) -> sp.csr_array:
@@ -161,7 +183,8 @@ def symmetric_normalised(adjacency: sp.csr_array, self_loop: float) -> sp.csr_ar
 
 def mean_normalised(adjacency: sp.csr_array) -> sp.csr_array:
     """D^-1 A; isolated nodes receive zero."""
-    degree = np.maximum(adjacency.sum(axis=1), 1)
+    degree = adjacency.sum(axis=1)
+    degree = np.where(degree > 0, degree, 1)
     return sp.csr_array(sp.diags_array(1 / degree) @ adjacency)
 
 
@@ -170,7 +193,7 @@ def mean_with_self(adjacency: sp.csr_array) -> sp.csr_array:
     return mean_normalised(sp.csr_array(adjacency + sp.eye_array(adjacency.shape[0], format="csr")))
 
 
-OperatorName = Literal["gcn", "gcn-improved", "sum", "mean", "neighbours", "mean-with-self"]
+OperatorName = Literal["gcn", "gcn-improved", "sum", "mean", "neighbours", "mean-with-self", "mean-in", "mean-out"]
 MATRICES: dict[OperatorName, Callable[[sp.csr_array], sp.csr_array]] = {
     "gcn": functools.partial(symmetric_normalised, self_loop=1.0),
     "gcn-improved": functools.partial(symmetric_normalised, self_loop=2.0),  # the authors' choice on real graphs
@@ -179,3 +202,8 @@ MATRICES: dict[OperatorName, Callable[[sp.csr_array], sp.csr_array]] = {
     "neighbours": functools.partial(symmetric_normalised, self_loop=0.0),
     "mean-with-self": mean_with_self,
 }
+DIRECTED: dict[OperatorName, Callable[[sp.csr_array], sp.csr_array]] = {
+    "mean-in": mean_normalised,
+    "mean-out": lambda arriving: mean_normalised(sp.csr_array(arriving.T)),
+}
+"""Of the matrix whose row j receives: means over the nodes that edges come from, and over those that they lead to."""

@@ -4,8 +4,10 @@ Every undirected edge {i, j} is two directed ones, i -> j and j -> i, sorted by 
 carry everything: `collect` sums what arrives at each node, `send` copies what a node has to all edges that leave it.
 
 The coupling of an edge is scaled by (d_i d_j / g)^(-gamma / 2) with degrees d and their geometric mean g over the edges
-of the graph that the model was fitted on. The logarithms of d_i d_j are rounded to a few levels, so that a matrix of
-compatibilities is needed per level and not per edge. Another graph is rounded by the levels of the fitted one.
+of the graph that the model was fitted on. Where edges have weights, d_i is the sum of those at i, and d_i d_j is
+divided by w_ij^2: with gamma = 1 the scale is an entry of the normalised adjacency matrix, with 0 weights do not count.
+The logarithms are rounded to a few levels, so that a matrix of compatibilities is needed per level and not per edge.
+Another graph is rounded by the levels of the fitted one.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ class Edges:
         self.graph, self.num_nodes, self.device = graph, graph.num_nodes, torch.device(device)
         matrix = sp.coo_array(graph.adjacency)
         start, end = matrix.row.astype(np.int64), matrix.col.astype(np.int64)
-        degree = np.maximum(np.asarray(graph.adjacency.astype(bool).sum(axis=1)).ravel(), 1)
-        product = np.log(degree[start]) + np.log(degree[end])
+        degree = graph.adjacency.sum(axis=1, dtype=np.float64)
+        product = np.log(degree[start]) + np.log(degree[end]) - 2 * np.log(matrix.data.astype(np.float64))
         self.rounding = rounding or Levels.of(product)
         level, self.levels = self.rounding.round(product)
         order = np.lexsort((start, end, level))

@@ -77,7 +77,8 @@ def fingerprint(config: dict[str, Any], graph: Graph, train: np.ndarray, held_ba
     features = [] if x is None else [x.indptr, x.indices, x.data] if hasattr(x, "indptr") else [x]
     visible = train | held_back
     member = [] if graph.member is None else [graph.member]
-    for part in (graph.edge_index, graph.y[visible], train, held_back, *features, *member):
+    weights = [] if graph.edge_weight is None else [graph.edge_weight, np.float64(graph.weight_unit)]
+    for part in (graph.edge_index, graph.y[visible], train, held_back, *features, *member, *weights):
         digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()
 

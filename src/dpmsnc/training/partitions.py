@@ -28,8 +28,10 @@ class Clusters(ClusterData):
 
     def __init__(self, graph: Graph, count: int) -> None:
         edges = torch.from_numpy(np.concatenate([graph.edge_index, graph.edge_index[::-1]], axis=1))
-        nodes = torch.arange(graph.num_nodes)
-        super().__init__(Data(edge_index=edges, num_nodes=graph.num_nodes, node=nodes), count, log=False)
+        data = Data(edge_index=edges, num_nodes=graph.num_nodes, node=torch.arange(graph.num_nodes))
+        if graph.edge_weight is not None:
+            data.edge_weight = torch.from_numpy(np.concatenate([graph.edge_weight, graph.edge_weight]))
+        super().__init__(data, count, log=False)
 
     def _metis(self, edge_index: Tensor, num_nodes: int) -> Tensor:
         try:
@@ -62,13 +64,16 @@ class Parts:
         """The nodes of some clusters (nodes of the part,), and the subgraph that they induce."""
         data = self.loader.collate_fn(clusters)
         nodes, edges, whole = data.node.numpy(), data.edge_index.numpy(), self.whole.graph
+        once = edges[0] < edges[1]
         part = Graph(
             num_nodes=len(nodes),
-            edge_index=edges[:, edges[0] < edges[1]],
+            edge_index=edges[:, once],
             x=None if whole.x is None else whole.x[nodes],
             y=whole.y[nodes],
             target=whole.target,
             ids=whole.ids[nodes],
+            edge_weight=None if whole.edge_weight is None else data.edge_weight.numpy()[once],
+            weight_unit=whole.weight_unit,
         )
         if (walk := self.whole.features.longest_walk) is not None:  # the structure around a node is that of the whole
             columns = structure_features(whole, walk)[nodes]

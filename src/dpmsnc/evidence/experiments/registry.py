@@ -11,6 +11,7 @@ from dpmsnc.evidence.experiments.ablations.reveal import REVEAL
 from dpmsnc.evidence.experiments.ablations.shared_fit import ACCURACY_OVER_STEPS, NUMBER_OF_SAMPLES, PAIRS
 from dpmsnc.evidence.experiments.ablations.steps import FEW_STEPS
 from dpmsnc.evidence.experiments.ablations.temperature import TEMPERATURE
+from dpmsnc.evidence.experiments.company import COMPANY
 from dpmsnc.evidence.experiments.cora import CORA
 from dpmsnc.evidence.experiments.expressiveness import EXPRESSIVENESS
 from dpmsnc.evidence.experiments.figure1 import FIRST_FIGURE
@@ -53,5 +54,6 @@ for experiment in (
     TAGS,
     EXPRESSIVENESS,
     ROBUSTNESS,
+    COMPANY,
 ):
     EXPERIMENTS.register(experiment.name)(experiment)

@@ -2,6 +2,8 @@ r"""GAT (Velickovic et al. 2018): with z = H W split into heads, the new field o
 
     sum_j a_ij z_j + b,      a_ij = softmax_j LeakyReLU(<s, z_j> + <r, z_i>),      j a neighbour of i or i itself.
 
+Where edges have weights w_ij, attention is multiplied by them: a_ij ~ w_ij exp(...), with w_ii = 1.
+
 The heads are concatenated in every layer, the last one too, as the authors of DPM-SNC do; only a convolution that is
 the head of a plain classifier has a single one. The original also drops entries of a_ij in training: the option
 `attention_dropout`.
@@ -59,7 +61,7 @@ class GATConv(Conv):
 
     def finish(self, z: Tensor, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
         edges = Edges.of(graph)
-        attention = dropout(edges.softmax(self.scores(z, graph)), self.dropout, generator)
+        attention = dropout(edges.attention(self.scores(z, graph)), self.dropout, generator)
         return attend(edges, attention, split_heads(z, self.heads)).view(z.shape) + self.bias
 
     def scores(self, z: Tensor, graph: GraphTensors) -> Tensor:
@@ -144,6 +146,7 @@ class Edges:
         self.in_degree = torch.bincount(target, minlength=self.num_nodes)
         self.row_start = nn.functional.pad(self.in_degree.cumsum(0), (1, 0)).int()
         self.column = source.int()
+        self.log_weight = graph.log_weights(loops)
         # the adjacency is symmetric: sorted by source, the edges are the same list turned round
         self.reverse = torch.argsort(source, stable=True)
         pick_source, pick_target = (_selection(index, self.num_nodes) for index in (source, target))
@@ -155,6 +158,10 @@ class Edges:
     @classmethod
     def of(cls, graph: GraphTensors, loops: bool = True) -> Edges:
         return graph.cached("edges" if loops else "edges/no loops", lambda: cls(graph, loops))
+
+    def attention(self, scores: Tensor) -> Tensor:
+        """The softmax of scores; where edges have weights, attention is proportional to them."""
+        return self.softmax(scores if self.log_weight is None else scores + self.log_weight)
 
     def softmax(self, e: Tensor) -> Tensor:
         """exp(e) of every edge, brought to sum 1 over the edges into each node that has any."""

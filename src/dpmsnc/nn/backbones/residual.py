@@ -95,7 +95,7 @@ class GATModule(FeedForward):
     def mix(self, u: Tensor, graph: GraphTensors) -> Tensor:
         """sum_j a_ij u_j in every head."""
         edges = Edges.of(graph, self.loops)
-        attention = edges.softmax(additive_scores(edges, self.source(u), self.target(u)))
+        attention = edges.attention(additive_scores(edges, self.source(u), self.target(u)))
         return attend(edges, attention, split_heads(u, self.heads)).view(u.shape)
 
 
@@ -118,7 +118,7 @@ class GTModule(nn.Module):
     def forward(self, z: Tensor, graph: GraphTensors, generator: torch.Generator | None = None) -> Tensor:
         edges = Edges.of(graph, loops=not self.sep)
         query, key, value = (split_heads(part, self.heads) for part in self.lift(z).chunk(3, dim=-1))
-        attention = edges.softmax(inner_products(edges, query, key) / math.sqrt(value.shape[-1]))
+        attention = edges.attention(inner_products(edges, query, key) / math.sqrt(value.shape[-1]))
         mixed = attend(edges, attention, value).view(z.shape)
         return dropout(self.out(torch.cat([z, mixed], dim=-1) if self.sep else mixed), self.dropout, generator)
 
