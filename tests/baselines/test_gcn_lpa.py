@@ -43,10 +43,9 @@ def test_rows_sum_to_one_on_the_edges_and_on_self_loops(like_gcn):
     A = dense(tensors)
     np.testing.assert_allclose(A.sum(axis=1), 1, atol=1e-6)
     np.testing.assert_array_equal(A > 0, tensors.graph.adjacency.toarray() + np.eye(20) > 0)
-    target, source = reversed(tensors.directed_edges(loops=True))
-    i, j = target[5], source[5]
+    i, j = (ends[5] for ends in reversed(tensors.edges_with_loops))
     k = int(tensors.edges.column[tensors.edges.row_start[i]])
-    scores = dict(zip(zip(target.tolist(), source.tolist()), tensors.w[:, 0].tolist()))
+    scores = dict(zip(zip(*(ends.tolist() for ends in reversed(tensors.edges_with_loops))), tensors.w[:, 0].tolist()))
     prior = (A.astype(bool).sum(axis=1)) ** -0.5 if like_gcn else np.ones(20)
     expected = prior[j] / prior[k] * np.exp(scores[int(i), int(j)] - scores[int(i), k])
     assert A[i, j] / A[i, k] == pytest.approx(expected, rel=1e-4)
@@ -73,7 +72,7 @@ def test_weights_of_zero_are_the_normalised_graph_and_a_plain_network():
 
 def test_symmetric_weights_are_divided_by_the_roots_of_both_row_sums():
     tensors = weighted(symmetric=True)
-    target, source = (ends.tolist() for ends in reversed(tensors.directed_edges(loops=True)))
+    target, source = (ends.tolist() for ends in reversed(tensors.edges_with_loops))
     W = np.zeros((20, 20))
     W[target, source] = np.exp(tensors.w[:, 0].detach().double().numpy())
     d = W.sum(axis=1)
@@ -149,7 +148,7 @@ def test_labels_pull_towards_edges_between_equals():
         optimiser.zero_grad()
         torch.nn.functional.cross_entropy(T, y).backward()
         optimiser.step()
-    source, target = tensors.directed_edges(loops=True)
+    source, target = tensors.edges_with_loops
     truth = torch.from_numpy(task.truth)
     within = (truth[source] == truth[target]) & (source != target)
     across = truth[source] != truth[target]

@@ -28,7 +28,7 @@ def graph_of(y):
 def use(graph):
     """Everything that is kept with a graph, made."""
     tensors = GraphTensors.of(graph)
-    made = [tensors.x, tensors.directed_edges(loops=True), Edges.of(tensors), graph.index(graph.ids), graph.summary()]
+    made = [tensors.x, tensors.edges_with_loops, Edges.of(tensors), graph.index(graph.ids), graph.summary()]
     return made + [tensors.operator(name) for name in MATRICES] + [getattr(graph, name) for name in DERIVED]
 
 

@@ -61,7 +61,7 @@ def test_propagation_against_its_formula(name):
 
 def test_edges_with_loops_are_sorted_by_target():
     graph = random_graph()
-    source, target = GraphTensors.of(graph).directed_edges(loops=True)
+    source, target = GraphTensors.of(graph).edges_with_loops
     assert (target.diff() >= 0).all()
     found = np.zeros((graph.num_nodes, graph.num_nodes))
     np.add.at(found, (target.numpy(), source.numpy()), 1)

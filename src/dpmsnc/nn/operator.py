@@ -138,11 +138,18 @@ class GraphTensors:
             )
         return self._operators[name]
 
-    def directed_edges(self, loops: bool) -> tuple[Tensor, Tensor]:
-        """Source and target of every directed edge, with or without one self-loop per node, sorted by target."""
-        matrix = sp.csr_array(self.graph.adjacency)
-        if loops:
-            matrix = sp.csr_array(matrix + sp.eye_array(self.graph.num_nodes, format="csr"))
+    @functools.cached_property
+    def edges_with_loops(self) -> tuple[Tensor, Tensor]:
+        """Source and target of every directed edge and of one self-loop per node, sorted by target."""
+        return self._ends(self.graph.adjacency + sp.eye_array(self.graph.num_nodes, format="csr"))
+
+    @functools.cached_property
+    def edges_without_loops(self) -> tuple[Tensor, Tensor]:
+        """Source and target of every directed edge, sorted by target."""
+        return self._ends(self.graph.adjacency)
+
+    def _ends(self, adjacency: sp.csr_array) -> tuple[Tensor, Tensor]:
+        matrix = sp.csr_array(adjacency)
         matrix.sort_indices()
         target = np.repeat(np.arange(self.graph.num_nodes), np.diff(matrix.indptr))
         source = matrix.indices.astype(np.int64)

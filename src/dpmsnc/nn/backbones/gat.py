@@ -116,7 +116,7 @@ class Edges:
     matrix."""
 
     def __init__(self, graph: GraphTensors, loops: bool = True) -> None:
-        source, target = graph.directed_edges(loops)
+        source, target = graph.edges_with_loops if loops else graph.edges_without_loops
         self.num_nodes = graph.graph.num_nodes
         self.in_degree = torch.bincount(target, minlength=self.num_nodes)
         self.row_start = nn.functional.pad(self.in_degree.cumsum(0), (1, 0)).int()
