@@ -43,10 +43,11 @@ def test_rows_sum_to_one_on_the_edges_and_on_self_loops(like_gcn):
     A = dense(tensors)
     np.testing.assert_allclose(A.sum(axis=1), 1, atol=1e-6)
     np.testing.assert_array_equal(A > 0, tensors.graph.adjacency.toarray() + np.eye(20) > 0)
-    target, source = reversed(tensors.directed_edges(loops=True))
-    i, j = target[5], source[5]
+    i, j = (ends[5] for ends in reversed(tensors.directed_edges(loops=True)))
     k = int(tensors.edges.column[tensors.edges.row_start[i]])
-    scores = dict(zip(zip(target.tolist(), source.tolist()), tensors.w[:, 0].tolist()))
+    scores = dict(
+        zip(zip(*(ends.tolist() for ends in reversed(tensors.directed_edges(loops=True)))), tensors.w[:, 0].tolist())
+    )
     prior = (A.astype(bool).sum(axis=1)) ** -0.5 if like_gcn else np.ones(20)
     expected = prior[j] / prior[k] * np.exp(scores[int(i), int(j)] - scores[int(i), k])
     assert A[i, j] / A[i, k] == pytest.approx(expected, rel=1e-4)

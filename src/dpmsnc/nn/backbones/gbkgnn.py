@@ -49,7 +49,7 @@ class GBKConv(Nodewise, Staged):
         scores, self.scores = self.scores, None
         if scores is None or self.gate_weight == 0:
             return 0.0
-        source, target = graph.cached("directed edges", lambda: graph.directed_edges(loops=False))
+        source, target = graph.directed_edges(loops=False)
         known = ((y[source] != UNKNOWN) & (y[target] != UNKNOWN)).nonzero().squeeze(1)
         if not len(known):
             return 0.0
