@@ -8,6 +8,7 @@ import pytest
 
 from dpmsnc.config import Sampling
 from dpmsnc.evidence.experiments import registry
+from dpmsnc.evidence.experiments.known_edges import KNOWN_EDGES
 from dpmsnc.evidence.experiments.table5_reasoning import DATASETS, PAPER, REASONING, ROWS, figure, table
 from dpmsnc.evidence.run.experiment import Row, Run
 from dpmsnc.evidence.run.runner import outcome
@@ -56,6 +57,17 @@ def test_one_graph_is_drawn_along_the_reverse_steps(documents):
     assert np.shape(trajectory["prediction"]) == (10, 10) and trajectory["steps"][0]["t"] == 80
     assert "trajectory" not in documents[2]["metrics"] and figure(documents[2:]).axes == []
     assert len(drawn.axes) == 2 * 2 * (3 + max(len(d["metrics"]["trajectory"]["steps"]) for d in documents[:2]))
+
+
+def test_known_edges_are_given_and_not_asked_for():
+    small = SMALL | {"conditioning": "amortised", "num_averaged": 2}
+    rows = {"dpm-snc (triples)": Row("dpm-snc-triples", small)}
+    quick = replace(KNOWN_EDGES, rows=rows, load=QUICK.load)
+    document = Run(quick, "edge_copy", "dpm-snc (triples)", 0).execute() | {"row": "dpm-snc (triples)"}
+    found = document["metrics"]["known_edges"]
+    assert found.keys() == {"none_10", "third_10", "none_15", "third_15"} and found["none_10"] != found["third_10"]
+    (line,) = KNOWN_EDGES.table([document]).rows
+    assert line[:2] == ["edge_copy", "dpm-snc (triples)"] and line[-1] == "1"
 
 
 def test_rows_are_what_they_are_called():

@@ -179,14 +179,10 @@ class Denoiser(nn.Module):
 
     def show(self, y_t: Tensor, known: Known | None, offset: Tensor | None = None) -> Tensor:
         """The labels as the network is shown them, and beside them what its initialiser says."""
-        parts = [y_t]
-        if self.shows_known:
-            mask = y_t.new_zeros(*y_t.shape[:2], 1) if known is None else known.mask.unsqueeze(-1)
-            shown = y_t if known is None else torch.where(mask, known.y, y_t)
-            parts = [shown, mask.to(y_t.dtype).expand(*y_t.shape[:2], 1)]
+        parts = [known_beside(y_t, known) if self.shows_known else y_t]
         if self.corrects:
             parts.append(torch.zeros_like(y_t) if offset is None else self.link(offset.to(y_t.dtype)).expand_as(y_t))
-        return torch.cat(parts, dim=-1) if len(parts) > 1 else y_t
+        return torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]
 
 
 def sinusoid(t: Tensor) -> Tensor:
@@ -195,3 +191,11 @@ def sinusoid(t: Tensor) -> Tensor:
     frequency = torch.exp(-math.log(10000) / (half - 1) * torch.arange(half, device=t.device, dtype=torch.float32))
     angle = 4 * t.to(torch.float32).unsqueeze(-1) * frequency
     return torch.cat([angle.sin(), angle.cos()], dim=-1)
+
+
+def known_beside(y_t: Tensor, known: Known | None) -> Tensor:
+    """y_t with known labels in their place, and beside it which they are."""
+    if known is None:
+        return torch.cat([y_t, torch.zeros_like(y_t[..., :1])], dim=-1)
+    mask = known.mask.unsqueeze(-1).expand(*y_t.shape[:2], 1)
+    return torch.cat([torch.where(mask, known.y, y_t), mask.to(y_t.dtype)], dim=-1)

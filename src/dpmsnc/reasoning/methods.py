@@ -22,6 +22,18 @@ from dpmsnc.reasoning.tasks import TASKS, TaskStream
 
 TO_THE_END = 10**6
 """Evaluations without a better score that training goes on for."""
+TRAINING = Training(
+    steps=20000,
+    learning_rate=2e-3,
+    weight_decay=0.0,
+    time_draws=1,
+    time_power=1.0,
+    averaging=0.999,
+    hide_features=0.0,
+    evaluate_every=1000,
+    patience=TO_THE_END,
+    batch_size=64,
+)
 AS_PUBLISHED = {
     "network": "gine",
     "conditioning": "guided",
@@ -30,37 +42,10 @@ AS_PUBLISHED = {
     "clip": False,
     "schedule": Schedule(num_steps=80, offset=0.01, beta_min=0.01, beta_max=0.99),
     "sampling": Sampling(method="ancestral", steps=None, temperature=1.0, progressive=0.0),
-    "training": Training(
-        steps=20000,
-        learning_rate=3e-4,
-        weight_decay=0.0,
-        time_draws=8,
-        time_power=1.0,
-        decay=False,
-        averaging=0.0,
-        hide_features=0.0,
-        evaluate_every=1000,
-        patience=TO_THE_END,
-        batch_size=64,
-    ),
+    "training": replace(TRAINING, learning_rate=3e-4, time_draws=8, decay=False, averaging=0.0),
 }
 """The authors' settings: noise is predicted, and the answer is one sample of all 80 steps."""
-TRIPLES = {
-    "network": "triples",
-    "conditioning": "guided",
-    "training": Training(
-        steps=20000,
-        learning_rate=2e-3,
-        weight_decay=0.0,
-        time_draws=1,
-        time_power=1.0,
-        averaging=0.999,
-        hide_features=0.0,
-        evaluate_every=1000,
-        patience=TO_THE_END,
-        batch_size=64,
-    ),
-}
+TRIPLES = {"network": "triples", "conditioning": "guided", "training": TRAINING}
 """Ours: messages over triples, labels are predicted, ten steps of DDIM, 16 samples averaged."""
 
 

@@ -16,6 +16,7 @@ from dpmsnc.evidence.experiments.cora import CORA
 from dpmsnc.evidence.experiments.expressiveness import EXPRESSIVENESS
 from dpmsnc.evidence.experiments.figure1 import FIRST_FIGURE
 from dpmsnc.evidence.experiments.homophilic_paper import HOMOPHILIC_PAPER
+from dpmsnc.evidence.experiments.known_edges import KNOWN_EDGES
 from dpmsnc.evidence.experiments.robustness import ROBUSTNESS
 from dpmsnc.evidence.experiments.scenarios import SCENARIO_PICTURES
 from dpmsnc.evidence.experiments.table1_synthetic import SYNTHETIC
@@ -36,6 +37,7 @@ for experiment in (
     HETEROPHILIC,
     INDUCTIVE,
     REASONING,
+    KNOWN_EDGES,
     FEW_STEPS,
     FIRST_FIGURE,
     SCENARIO_PICTURES,

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from dpmsnc.diffusion.known import Known
-from dpmsnc.nn.denoiser import CHUNK, TIME_CHANNELS, Context, sinusoid
+from dpmsnc.nn.denoiser import CHUNK, TIME_CHANNELS, Context, known_beside, sinusoid
 from dpmsnc.nn.edges.tensors import EdgeTensors, Part
 from dpmsnc.registry import Registry
 
@@ -138,11 +138,3 @@ class EdgeDenoiser(nn.Module):
     def embed(self, t: Tensor) -> Tensor:
         """f(t) of times (count,)."""
         return self.time(sinusoid(t).to(next(self.time.parameters())))
-
-
-def known_beside(y_t: Tensor, known: Known | None) -> Tensor:
-    """y_t with known labels in their place, and beside it which they are."""
-    if known is None:
-        return torch.cat([y_t, torch.zeros_like(y_t[..., :1])], dim=-1)
-    mask = known.mask.unsqueeze(-1).expand(*y_t.shape[:2], 1)
-    return torch.cat([torch.where(mask, known.y, y_t), mask.to(y_t.dtype)], dim=-1)
