@@ -91,11 +91,10 @@ FOLD_EPOCHS = 120
 """Of the plain network that dpm-snc begins as, which is fitted five times: without each fold of labels, and to all."""
 LAYERS = {"gat-sep": 5, "tuned-gcn": 6, "tuned-sage": 6, "residual-sage": 3}
 """Of networks inside dpm-snc."""
-TRAINING = Training(steps=600, weight_decay=0.0, time_draws=2, hide_features=0.0, evaluate_every=20)
+TRAINING = Training(steps=600, weight_decay=0.0, time_draws=2, hide_features=0.0, evaluate_every=40)
 BY_AUC = {"select_by": "roc_auc"}
 SHORT = {"num_layers": 3, "epochs": 200}
 """On tolokers a node has 88 neighbours, and a layer takes many times as long as elsewhere."""
-
 SMALL = {"num_layers": 2, "dropout": 0.5, "lr": 0.001}
 """Of residual networks on chameleon_filtered, which has 890 nodes: better than RESIDUAL on validation labels."""
 
