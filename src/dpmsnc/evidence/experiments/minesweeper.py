@@ -5,8 +5,14 @@ their neighbours are mines, up to "five or more". A labelling y agrees with the 
 
     min(sum_j y_j, 5) = c_i      over the neighbours j of i.
 
-The truth agrees with all of them. Labels drawn node by node from marginals, be these right, agree with fewer than joint
-samples of a model that knows what a count says of several cells together. Training labels are given to both.
+The truth agrees with all of them, and samples of the right posterior do; labels drawn node by node from the right
+marginals do not. Training labels are given to all of
+
+    joint         samples of the model,
+    shuffled      the same samples with the labels of every node in another order: as likely one by one, but no longer
+                  drawn together, so that the difference is what the samples know of several cells at once,
+    independent   labels drawn node by node from the marginals that the model answers with, which are calibrated and
+                  may be surer than its samples.
 """
 
 from __future__ import annotations
@@ -52,19 +58,20 @@ def agrees(labels: NDArray[np.integer], graph: Graph) -> NDArray[np.bool_]:
 
 
 def measure(model: Any, task: Task, p: NDArray[np.float64], seed: int) -> dict[str, Any]:
-    """Shares of counts that joint samples, independent draws of the marginals `p` and the prediction agree with."""
+    """Shares of counts that samples, shuffled ones, draws of the marginals `p` and the prediction agree with."""
     graph, rng = task.graph, np.random.default_rng(seed)
     own = model.sample(NUM_SAMPLES, seed=seed, condition_on="train")
     joint = np.stack([graph.encode(labels) for labels in own])
+    shuffled = rng.permuted(joint, axis=0)
     independent = (rng.random(joint.shape) < p[:, 1]).astype(np.int64)
     independent[:, task.train] = task.truth[task.train]
     predicted = graph.encode(model.predict(condition_on="train"))
-    labellings = {"joint": joint, "independent": independent, "predicted": predicted}
+    labellings = {"joint": joint, "shuffled": shuffled, "independent": independent, "predicted": predicted}
     shares = {name: round(float(agrees(labels, graph).mean()), 6) for name, labels in labellings.items()}
-    return {**shares, "num_samples": NUM_SAMPLES, "corner": _corner(graph, joint[0], independent[0])}
+    return {**shares, "num_samples": NUM_SAMPLES, "corner": _corner(graph, joint[0], shuffled[0])}
 
 
-def _corner(graph: Graph, joint: NDArray[np.int64], independent: NDArray[np.int64]) -> dict[str, str]:
+def _corner(graph: Graph, joint: NDArray[np.int64], shuffled: NDArray[np.int64]) -> dict[str, str]:
     """Some rows of the board as text, with a digit a cell; one row more than is drawn, as cells at its rim need it."""
     side = math.isqrt(graph.num_nodes)
     kept = min(SIDE + 1, side)
@@ -73,21 +80,21 @@ def _corner(graph: Graph, joint: NDArray[np.int64], independent: NDArray[np.int6
         corner = values.reshape(side, side)[:kept, :kept]
         return "/".join("".join("." if v == HIDDEN else ONE_DIGIT[v] for v in row) for row in corner.tolist())
 
-    return {"counts": text(revealed_counts(graph)), "joint": text(joint), "independent": text(independent)}
+    return {"counts": text(revealed_counts(graph)), "joint": text(joint), "shuffled": text(shuffled)}
 
 
 def figure(documents: Sequence[Document]) -> Figure:
-    """A corner of the board as a joint sample and as independent draws have it, with counts that are not agreed with;
-    of the run whose joint samples agree with most, or nothing where there is none."""
+    """A corner of the board as a joint sample and as shuffled ones have it, with counts that are not agreed with; of
+    the run whose joint samples agree with most, or nothing where there is none."""
     drawn = Figure(figsize=(9, 4.9))
     runs = [run for run in documents if "counts" in run["metrics"]]
     if not runs:
         return drawn
     run = max(runs, key=lambda run: run["metrics"]["counts"]["joint"])
     found, corner = run["metrics"]["counts"], run["metrics"]["counts"]["corner"]
-    for ax, name in zip(drawn.subplots(1, 2), ("joint", "independent"), strict=True):
+    for ax, name in zip(drawn.subplots(1, 2), ("joint", "shuffled"), strict=True):
         _draw(ax, corner, name)
-        kind = "a joint sample" if name == "joint" else "independent draws"
+        kind = "joint samples" if name == "joint" else "each cell from another sample"
         ax.set_title(f"{kind}: {100 * found[name]:.1f} % of all counts are right", fontsize=11, color=INK)
     drawn.text(0.5, 0.02, f"{run['row']}; black: mines; marked: counts that the mines around contradict", ha="center")
     drawn.subplots_adjust(left=0.01, right=0.99, top=0.93, bottom=0.07, wspace=0.03)
