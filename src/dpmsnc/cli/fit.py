@@ -159,7 +159,9 @@ class Fit:
             print(f"{self.method} fitted in {spent}; model in {self.out}")
             return 0
         steps = estimator.history_.step
-        metric = "likelihood" if estimator.corrects_initialiser else estimator.target_.metric
+        metric = estimator.training.select_by or (
+            "likelihood" if estimator.corrects_initialiser else estimator.target_.metric
+        )
         score = f"validation {metric} {estimator.best_score_:.4f} at step {estimator.best_step_}"
         if self.validation is None and self.validation_graphs is None:
             score = "no validation"
