@@ -42,6 +42,7 @@ DIFFUSION: dict[str, Any] = {
 QUICK: dict[str, dict[str, Any]] = {
     "gcnii": {"epochs": 6, "num_layers": 3},
     "lp": {},
+    "majority": {},
     "spectral": {},
     "neighbourhood": {},
     "crf": {"base": "lp"},
@@ -65,7 +66,7 @@ OTHERS = {
 NAMES = [*METHODS, *OTHERS]
 OWN: dict[str, Any] = {"condition_on": "train", "clamp_known": False}
 """A method's own answers given its training labels, as in the tables."""
-NOT_RANDOM = ("lp", "spectral", "neighbourhood", "uniform")
+NOT_RANDOM = ("lp", "majority", "spectral", "neighbourhood", "uniform")
 FITTED_GRAPH_ONLY = {"gcn-lpa": "a weight for every edge", "spectral": "for the nodes of the fitted graph"}
 """Methods that cannot answer for another graph, and what they say."""
 

@@ -15,6 +15,7 @@ from dpmsnc.baselines.gmnn import GMNN
 from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.grand import GRAND
 from dpmsnc.baselines.lp import LabelPropagation
+from dpmsnc.baselines.majority import Majority
 from dpmsnc.baselines.mlp import MLP
 from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
 from dpmsnc.baselines.pta import PTA
@@ -41,6 +42,7 @@ __all__ = [
     "CorrectAndSmooth",
     "EntropySharpening",
     "LabelPropagation",
+    "Majority",
     "MaskedLabels",
     "NeighbourhoodFeatures",
     "Spectral",

@@ -17,11 +17,13 @@ import tyro
 
 from dpmsnc import __version__
 from dpmsnc.cli.answer import Predict, Sample
+from dpmsnc.cli.compare import Compare
 from dpmsnc.cli.expressiveness import Expressiveness
 from dpmsnc.cli.fit import Fit, fit_defaults
 from dpmsnc.cli.reproduce import Reproduce
 from dpmsnc.cli.table import Report, Table
 from dpmsnc.cli.tune import Tune
+from dpmsnc.cli.words import as_flags
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.base import Estimator
 from dpmsnc.nn.process import keep_freed_memory
@@ -137,6 +139,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "predict": Predict,
     "sample": Sample,
     "evaluate": Evaluate,
+    "compare": Compare,
     "reproduce": Reproduce,
     "table": Table,
     "report": Report,
@@ -160,13 +163,15 @@ def parse(arguments: Sequence[str]) -> Command:
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script `dpmsnc`."""
     arguments = sys.argv[1:] if argv is None else argv
+    command: Command | None = None
     if list(arguments) == ["--version"]:
         print(f"dpmsnc {__version__}")
         return 0
     try:
         load_plugins()
         with keep_freed_memory():
-            return parse(arguments).run()
+            command = parse(arguments)
+            return command.run()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -175,5 +180,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (InputError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {as_flags(str(error), command)}", file=sys.stderr)
         return 2

@@ -6,6 +6,7 @@ A subclass has the constructor, whose arguments are declared here, and the verbs
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -161,10 +162,12 @@ class DiffusionEstimator(Estimator):
 
     def _fit_initialiser(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any]) -> CRF | TagPool:
         """The initialiser under a pairwise model, both of training labels, where validation labels choose; of tags,
-        base models in a pool."""
-        from dpmsnc.baselines.initialiser import make_crf, make_tag_pool
+        base models in a pool. One that was fitted to the same labels already is not fitted again."""
+        from dpmsnc.baselines.initialiser import fitted_to, make_crf, make_tag_pool
         from dpmsnc.targets import Tags
 
+        if fitted_to(self.initialiser, graph, y_train, y_validation):
+            return copy(self.initialiser)
         initialiser = make_tag_pool(self) if isinstance(self.target_, Tags) else make_crf(self)
         initialiser._check_settings()
         initialiser._learn(graph, y_train, y_validation)

@@ -31,8 +31,8 @@ def score(model: Estimator, graph: Any, asked: Graph, truth: Any, metric: str | 
     y, mask = compared(model, graph, asked, truth)
     if chosen.needs == "probabilities":
         return chosen.gain(model._marginals(asked, asked.y), y, mask)
-    needed: list[Any] = {"graph": [asked], "member": [asked.member]}.get(str(chosen.needs), [])
-    return chosen.gain(model._answer(asked), y, mask, *needed)
+    needed: dict[str, list[Any]] = {"graph": [asked], "member": [asked.member]}
+    return chosen.gain(model._answer(asked), y, mask, *needed.get(chosen.needs, []))
 
 
 def evaluate(model: Estimator, graph: Any, asked: Graph, truth: Any) -> ClassReport:

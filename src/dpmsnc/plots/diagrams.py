@@ -55,6 +55,22 @@ def plot_confusion(confusion: NDArray[np.int64], classes: Sequence[Any]) -> Figu
     return figure
 
 
+def plot_intervals(means: Mapping[str, float], reaches: Sequence[float], x_label: str) -> Figure:
+    """Named means, the first on top, each with so much to either side."""
+    at = np.arange(len(means))
+    with rc_context(FONT):
+        figure = Figure(figsize=(4.6, 0.9 + 0.32 * len(means)), layout="constrained")
+        ax = figure.subplots()
+        ax.errorbar(list(means.values()), at, xerr=list(reaches), fmt="o", color=LINES[0], capsize=3, markersize=5)
+        ax.set_yticks(at, list(means))
+        ax.invert_yaxis()
+        ax.set_xlabel(x_label)
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.tick_params(left=False)
+        ax.grid(axis="x", color="#e4e4e4", linewidth=0.8)
+    return figure
+
+
 def plot_reliability(
     probabilities: NDArray[np.floating] | Mapping[str, NDArray[np.floating]], truth: NDArray[np.int64], bins: int = 10
 ) -> Figure:

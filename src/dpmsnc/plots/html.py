@@ -40,6 +40,8 @@ figcaption { text-align: center; }
 .broad th, .broad td { padding-left: .9rem; font-size: .9rem; }
 .broad th:first-child, .broad td:first-child { padding-left: 0; }
 ul { margin: .6rem 0; padding-left: 1.1rem; }
+.lead { border-left: 4px solid #0b5fa5; padding: .2rem 0 .2rem .8rem; font-size: 1.1rem; }
+pre { font-size: .85rem; line-height: 1.45; }
 @media (max-width: 600px) {
   body { font-size: 16px; }
   th, td, .broad th, .broad td { padding-left: .4rem; font-size: .8rem; }
@@ -84,6 +86,14 @@ class Page:
 
     def paragraph(self, text: str) -> Page:
         return self._add(f"<p>{escape(text)}</p>")
+
+    def lead(self, text: str) -> Page:
+        """The paragraph that a reader in a hurry reads."""
+        return self._add(f'<p class="lead">{escape(text)}</p>')
+
+    def preformatted(self, text: str) -> Page:
+        """Text whose lines and columns stay as they are."""
+        return self._add(f'<pre class="wide">{escape(text)}</pre>')
 
     def note(self, text: str) -> Page:
         """A paragraph in small print."""
