@@ -226,7 +226,7 @@ def test_the_page_stands_alone_and_says_the_same(tmp_path):
     found.write_html(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()
     assert found.recommendation.replace("'", "&#x27;") in text and "<script" not in text and "http" not in text
-    assert text.count("<figure>") == 3 and "--method lp" in text
+    assert text.count("<figure>") == 3 and 'id="section-1"' in text and "--method lp" in text
     assert found.recommendation in str(found) and "<table>" in found._repr_html_()
     frame = found.to_frame()
     assert frame.loc["lp", "accuracy"] == pytest.approx(found.best.estimate("accuracy").mean)

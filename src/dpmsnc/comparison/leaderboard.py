@@ -57,7 +57,7 @@ METRICS = {
     "accuracy": Shown("accuracy"),
     "macro_f1": Shown("macro-F1"),
     "log_loss": Shown("log-loss", sign=-1.0, scale=1.0, digits=3),
-    "calibration_error": Shown("calibration error", sign=-1.0),
+    "calibration_error": Shown("calibration", sign=-1.0),
 }
 
 
@@ -242,7 +242,11 @@ class Comparison:
     def cells(self) -> list[list[str]]:
         """The leaderboard, the best first; figures with half their 95 % interval."""
         return [
-            [row.name, *(figure(row.estimate(name), shown) for name, shown in METRICS.items()), f"{row.cpu_s:.2g}"]
+            [
+                row.name,
+                *(figure(row.estimate(name), shown) for name, shown in METRICS.items()),
+                f"{row.cpu_s:.2g}" if row.cpu_s < 10 else f"{row.cpu_s:,.0f}",
+            ]
             for row in self.ranked
         ]
 
@@ -254,7 +258,8 @@ class Comparison:
         sizes = f"{min(asked)}" if min(asked) == max(asked) else f"{min(asked)} to {max(asked)}"
         return [
             f"Means over {len(first)} splits with 95 % intervals; each asks for {sizes} of {self.graph.known.sum()} "
-            "known labels. CPU seconds are those of one split, with the initialiser where a method begins with it.",
+            "known labels. Calibration is the expected calibration error; less is better for it and for log-loss. "
+            "CPU seconds are those of one split, with the initialiser where a method begins with it.",
             *(f"Left out: {name} ({reason})." for name, reason in self.left_out.items()),
         ]
 

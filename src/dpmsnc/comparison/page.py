@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from dpmsnc.comparison.leaderboard import METRICS, Comparison
 from dpmsnc.plots import figures
 from dpmsnc.plots.diagrams import plot_intervals, plot_reliability
@@ -10,15 +12,13 @@ from dpmsnc.plots.html import Page, Picture
 
 def comparison_page(found: Comparison, title: str = "Which method suits this graph") -> Page:
     """The page, not written yet."""
-    page = Page(title).lead(found.recommendation)
+    page = Page(title, broad=True).lead(found.recommendation)
     if found.on_diffusion:
         page.paragraph(found.on_diffusion)
     page.heading("Leaderboard").table(found.header, found.cells).notes(found.notes)
     page.figures(*pictures(found))
     add_classes(page, found)
-    page.heading("Methods").table(
-        ["method", "what it is"], [[row.name, row.contestant.what] for row in found.rows if row.contestant.what]
-    )
+    page.heading("Methods").notes([f"{row.name}: {row.contestant.what or 'as asked for'}" for row in found.rows])
     page.paragraph(f"To fit the recommended one: dpmsnc fit ... {found.choice.contestant.flags}")
     page.heading("Graph").preformatted(str(found.graph.summary()))
     return page
@@ -31,7 +31,7 @@ def pictures(found: Comparison) -> list[Picture]:
     means = {name: shown.scale * estimate.mean for name, estimate in estimates.items()}
     reaches = [shown.scale * estimate.reach for estimate in estimates.values()]
     unit = f"{shown.title}, %" if shown.scale == 100 else shown.title
-    intervals = plot_intervals(means, reaches, unit)
+    intervals = plot_intervals(means, reaches, unit, (0, 100) if shown.scale == 100 else (0, inf))
     proba, truth = found.answers([found.recommended, found.best.name])
     return [
         Picture(figures.svg(intervals), f"{unit} of every method with its interval", "Means with 95 % intervals."),

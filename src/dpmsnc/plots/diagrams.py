@@ -55,13 +55,16 @@ def plot_confusion(confusion: NDArray[np.int64], classes: Sequence[Any]) -> Figu
     return figure
 
 
-def plot_intervals(means: Mapping[str, float], reaches: Sequence[float], x_label: str) -> Figure:
-    """Named means, the first on top, each with so much to either side."""
-    at = np.arange(len(means))
+def plot_intervals(
+    means: Mapping[str, float], reaches: Sequence[float], x_label: str, bounds: tuple[float, float]
+) -> Figure:
+    """Named means, the first on top, each with so much to either side as lies within bounds."""
+    at, middle, half = np.arange(len(means)), np.array(list(means.values())), np.asarray(reaches)
+    sides = np.minimum(half, np.maximum([middle - bounds[0], bounds[1] - middle], 0))
     with rc_context(FONT):
         figure = Figure(figsize=(4.6, 0.9 + 0.32 * len(means)), layout="constrained")
         ax = figure.subplots()
-        ax.errorbar(list(means.values()), at, xerr=list(reaches), fmt="o", color=LINES[0], capsize=3, markersize=5)
+        ax.errorbar(middle, at, xerr=sides, fmt="o", color=LINES[0], capsize=3, markersize=5)
         ax.set_yticks(at, list(means))
         ax.invert_yaxis()
         ax.set_xlabel(x_label)
