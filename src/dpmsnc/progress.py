@@ -14,18 +14,31 @@ LOGGER = logging.getLogger("dpmsnc")
 
 
 @contextmanager
-def shown(verbose: bool = True) -> Iterator[None]:
-    """While it lasts, lines are printed, unless a handler of the program has them already."""
-    if not verbose or (LOGGER.hasHandlers() and LOGGER.isEnabledFor(logging.INFO)):
+def shown(verbose: bool = True, part: str = "") -> Iterator[None]:
+    """While it lasts, lines of the library, or of a part of it, are printed, unless the program handles them itself."""
+    logger = LOGGER.getChild(part) if part else LOGGER
+    if not verbose or (logger.hasHandlers() and logger.isEnabledFor(logging.INFO)):
         yield
         return
-    handler, level, propagate = logging.StreamHandler(sys.stderr), LOGGER.level, LOGGER.propagate
-    LOGGER.addHandler(handler)
-    LOGGER.setLevel(logging.INFO)
-    LOGGER.propagate = False
+    handler, level, propagate = logging.StreamHandler(sys.stderr), logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
     try:
         yield
     finally:
-        LOGGER.removeHandler(handler)
-        LOGGER.setLevel(level)
-        LOGGER.propagate = propagate
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagate
+
+
+def spelled(length: float) -> str:
+    """Seconds for people.
+
+    Example:
+        >>> spelled(0.04), spelled(12.3), spelled(200)
+        ('0.04 s', '12 s', '3.3 min')
+    """
+    if length < 10:
+        return f"{length:.2g} s"
+    return f"{length:.0f} s" if length < 120 else f"{length / 60:.1f} min"

@@ -37,15 +37,3 @@ def seconds(length: float | str | None) -> float:
     if not found > 0:
         raise InputError(f"budget={length!r} is no length of time; write for example 90s, 5m or 1h")
     return found
-
-
-def spelled(length: float) -> str:
-    """Seconds for people.
-
-    Example:
-        >>> spelled(0.04), spelled(12.3), spelled(200)
-        ('0.04 s', '12 s', '3.3 min')
-    """
-    if length < 10:
-        return f"{length:.2g} s"
-    return f"{length:.0f} s" if length < 120 else f"{length / 60:.1f} min"

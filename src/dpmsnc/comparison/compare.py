@@ -17,7 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dpmsnc import metrics
-from dpmsnc.comparison.budget import Budget, seconds, spelled
+from dpmsnc.comparison.budget import Budget, seconds
 from dpmsnc.comparison.contestants import Contestant, chosen, unsuited
 from dpmsnc.comparison.leaderboard import METRICS, Comparison, Row, Run
 from dpmsnc.comparison.splits import Split, draw_splits
@@ -26,7 +26,7 @@ from dpmsnc.errors import FitWarning, InputError
 from dpmsnc.estimators.several import listed
 from dpmsnc.graph import Graph
 from dpmsnc.nn.process import threads
-from dpmsnc.progress import shown
+from dpmsnc.progress import shown, spelled
 from dpmsnc.targets import OneClass
 
 LOGGER = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ def compare(
     seconds(budget)
     check_graph(graph)
     race = Race(graph, draw_splits(graph, splits, seed), Budget(budget), asked=methods is not None)
-    with shown(verbose), threads(THREADS), threadpool_limits(THREADS):
+    with shown(verbose, "comparison"), threads(THREADS), threadpool_limits(THREADS):
         return race.run(contestants, by)
 
 

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmsnc.comparison.budget import spelled
 from dpmsnc.comparison.contestants import Contestant
 from dpmsnc.estimators.class_report import ClassReport
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.metrics import accuracy, macro_f1
 from dpmsnc.plots.html import text_table
+from dpmsnc.progress import spelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -208,7 +208,7 @@ class Comparison:
             if gains
             else "so that what it adds here are joint samples, and answers that follow labels learned later"
         )
-        return f"dpm-snc is ahead of the best other method, {others[0].name}, by {signed(lead, shown)}, {verdict}."
+        return f"dpm-snc less the best other method, {others[0].name}, is {signed(lead, shown)}, {verdict}."
 
     def estimator(self, seed: int = 0) -> Any:
         """The recommended method, not fitted."""
@@ -302,4 +302,5 @@ def figure(estimate: Estimate, shown: Shown) -> str:
 
 def signed(lead: Estimate, shown: Shown) -> str:
     """A difference with its standard error."""
-    return f"{shown.scale * lead.mean:+.{shown.digits}f} ± {shown(lead.error)} {shown.unit}"
+    mean = round(shown.scale * lead.mean, shown.digits) + 0.0  # which is no negative zero
+    return f"{mean:+.{shown.digits}f} ± {shown(lead.error)} {shown.unit}"

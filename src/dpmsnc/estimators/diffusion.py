@@ -95,35 +95,33 @@ class DiffusionEstimator(Estimator):
         resume: bool = False,
         progress: Callable[[Trainer], None] | None = None,
     ) -> None:
-        from tqdm import tqdm
-
+        from dpmsnc.estimators.fit_progress import FitProgress
         from dpmsnc.nn.process import keep_freed_memory, threads
         from dpmsnc.training.checkpoint import Checkpoint, fingerprint
 
         saved = Checkpoint(checkpoint, fingerprint(self.get_params(deep=False), graph, self.train_, self.validation_))
         going_on = resume and saved.exists
-        hidden = None if self.verbose else True  # None shows the bar on a terminal only, for readable logs
-        total, name = self.training.steps, type(self).__name__
-        bar = tqdm(total=total, desc=name, unit="step", leave=False, disable=hidden)
-        with threads(self.threads), keep_freed_memory(), bar:
+        telling = FitProgress(type(self).__name__, self.training.steps, self.verbose)
+        with threads(self.threads), keep_freed_memory(), telling.running():
 
             def report(running: Trainer) -> None:
                 if running.step % self.training.evaluate_every == 0:
                     saved.write(running)
-                    bar.set_postfix(validation=f"{running.history.validation_score[-1]:.3f}", refresh=False)
-                bar.update(running.step - bar.n)
+                telling.step(running)
                 if progress is not None:
                     progress(running)
 
             trainer = self._trainer(graph, y_train, y_validation, fit_initialiser=not going_on)
             if going_on:
                 saved.read(trainer)
+            telling.start(trainer)
             try:
                 trainer.run(report)
             except KeyboardInterrupt:
                 self._keep(trainer, interrupted=True)
                 choose_threshold(self)
                 raise
+            telling.end(trainer)
             self._keep(trainer)
 
     def _abandon(self) -> None:
