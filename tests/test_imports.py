@@ -76,6 +76,10 @@ def test_only_the_command_line_imports_the_command_line():
     assert importers("dpmsnc.cli", "dpmsnc.cli") == set()
 
 
+def test_only_the_command_line_imports_the_comparison():
+    assert importers("dpmsnc.comparison", "dpmsnc.cli", "dpmsnc.comparison") == set()
+
+
 def test_the_theory_stands_on_graphs_alone():
     found = {
         (name, other)

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpmsnc.comparison.compare import compare
     from dpmsnc.config import Guidance, Sampling, Training
     from dpmsnc.diffusion.schedule import Schedule
     from dpmsnc.errors import InputError, ModelFileError
@@ -27,6 +28,7 @@ _HOMES = {
     "Sampling": "config",
     "Schedule": "diffusion.schedule",
     "Training": "config",
+    "compare": "comparison.compare",
 }
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "Sampling",
     "Schedule",
     "Training",
+    "compare",
 ]
 
 

@@ -148,7 +148,8 @@ def test_samples_are_a_table_and_follow_the_seed(folder):
 
 
 def scores(text: str) -> dict[str, float]:
-    return {name: float(value) for name, value in (line.split() for line in text.splitlines())}
+    """The first lines that `evaluate` prints; classes one by one follow after a blank line."""
+    return {name: float(value) for name, value in (line.split() for line in text.partition("\n\n")[0].splitlines())}
 
 
 def test_evaluate_scores_unknown_nodes_only(folder, capsys):
@@ -196,6 +197,24 @@ def test_evaluate_by_hand(tmp_path, capsys):
     assert result["macro_f1"] == pytest.approx(2 / 3, abs=1e-4)
     assert result["calibration_error"] == pytest.approx((0.1 + 0.6 + 0.3) / 3, abs=1e-4)
     assert result["subgraph_accuracy_known"] == pytest.approx(1 / 3, abs=1e-4)
+
+
+def test_evaluate_by_class_in_any_spelling_of_known(tmp_path, capsys):
+    spelled = ["True", "yes", "1", "T", "", "no", "0", "FALSE", "n"]
+    rows = "".join(f"{k},{'xy'[k % 2]},{known}\n" for k, known in enumerate(spelled))
+    (tmp_path / "p.csv").write_text("id,label,known\n" + rows)
+    (tmp_path / "t.csv").write_text("id,label\n" + "".join(f"{k},x\n" for k in range(9)))
+    picture = tmp_path / "confusion.svg"
+    assert run("evaluate", tmp_path / "p.csv", "--truth", tmp_path / "t.csv", "--picture", picture) == 0
+    text = capsys.readouterr().out
+    assert scores(text)["nodes"] == 5 and scores(text)["accuracy"] == 0.6
+    lines = [line.split() for line in text.splitlines()]
+    assert ["x", "1.0000", "0.6000", "0.7500", "5"] in lines and ["x", "3", "2"] in lines
+    assert "accuracy of 1.0000" in text and b"<svg" in picture.read_bytes()
+    (tmp_path / "p.csv").write_text("id,label,known\n1,x,maybe\n")
+    assert run("evaluate", tmp_path / "p.csv", "--truth", tmp_path / "t.csv") == 2
+    assert "'maybe' of node 1" in capsys.readouterr().err
+    assert run("evaluate", tmp_path / "p.csv", "--truth", tmp_path / "t.csv", "--picture", tmp_path / "c.doc") == 2
 
 
 def test_whole_numbers_are_ids_and_classes_too(tmp_path, capsys):

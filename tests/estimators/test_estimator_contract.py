@@ -44,6 +44,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "polynormer": {"backbone": "polynormer(warm_up=5)", "epochs": 10},
     "cpgnn": {"backbone": "cpgnn(warm_up=5)", "epochs": 10},
     "lp": {},
+    "majority": {},
     "spectral": {},
     "neighbourhood": {},
     "label-counts": {},
@@ -68,7 +69,7 @@ OTHERS = {
 NAMES = [*(name for name, method in METHODS.items() if method.on == "node"), *OTHERS]
 OWN: dict[str, Any] = {"condition_on": "train", "clamp_known": False}
 """A method's own answers given its training labels, as in the tables."""
-NOT_RANDOM = ("lp", "spectral", "neighbourhood", "label-counts", "uniform")
+NOT_RANDOM = ("lp", "majority", "spectral", "neighbourhood", "label-counts", "uniform")
 FITTED_GRAPH_ONLY = {
     "gcn-lpa": "a weight for every edge",
     "glognn": "weights for every node",

@@ -16,6 +16,7 @@ from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.grand import GRAND
 from dpmsnc.baselines.label_counts import LabelCounts
 from dpmsnc.baselines.lp import LabelPropagation
+from dpmsnc.baselines.majority import Majority
 from dpmsnc.baselines.mlp import MLP
 from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
 from dpmsnc.baselines.pta import PTA
@@ -46,6 +47,7 @@ __all__ = [
     "EntropySharpening",
     "LabelCounts",
     "LabelPropagation",
+    "Majority",
     "MaskedLabels",
     "NeighbourhoodFeatures",
     "Spectral",

@@ -7,6 +7,7 @@ and by more than chance, is not fitted again.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -27,6 +28,7 @@ REACH = 0.1
 CLOSE = 0.015
 """Nats a label within which candidates are equally good."""
 
+LOGGER = logging.getLogger(__name__)
 Builders = Mapping[str, Callable[[], Baseline]]
 
 
@@ -88,7 +90,8 @@ def compare(
     """Candidates with answers for all folds, the best first, and the score of every one when it was last asked."""
     left = [Candidate(name, answers(build, graph, y_train, labels.fold)) for name, build in builders.items()]
     scores: dict[str, float] = {}
-    for _ in range(labels.num_folds):
+    for k in range(labels.num_folds):
+        LOGGER.info("choosing: fold %d of %d, %s", k + 1, labels.num_folds, ", ".join(c.name for c in left))
         for candidate in left:
             candidate.answers.append(next(candidate.runs))
         found = {candidate.name: candidate.log_likelihood(labels) for candidate in left}

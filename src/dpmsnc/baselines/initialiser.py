@@ -18,7 +18,7 @@ from dpmsnc.baselines.supplied import Supplied
 from dpmsnc.baselines.tag_pool import TagPool
 from dpmsnc.baselines.uniform import Uniform
 from dpmsnc.errors import InputError
-from dpmsnc.estimators.base import METHODS, Estimator
+from dpmsnc.estimators.base import METHODS, Estimator, only
 from dpmsnc.graph import Graph
 from dpmsnc.targets import RealValue, Tags
 
@@ -81,6 +81,18 @@ def make_crf(classifier: Any) -> CRF:
     if isinstance(initialiser, CRF):
         return copy.deepcopy(initialiser)  # a user's own stays as it is
     return CRF(initialiser if isinstance(initialiser, Baseline) else Supplied(initialiser), seed=classifier.seed)
+
+
+def fitted_to(initialiser: Any, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any]) -> bool:
+    """Whether it is a pairwise model that `fit` made of just these labels of this graph: the same fit would give the
+    same again, and several classifiers can share the work."""
+    return (
+        isinstance(initialiser, CRF)
+        and hasattr(initialiser, "_fold_answers")  # which a saved one lacks
+        and initialiser._is_fitted_graph(graph)
+        and np.array_equal(only(initialiser.graph_, initialiser.train_), y_train)
+        and np.array_equal(only(initialiser.graph_, initialiser.validation_), y_validation)
+    )
 
 
 def make_tag_pool(classifier: Any) -> TagPool:

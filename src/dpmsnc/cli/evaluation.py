@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from dpmsnc import metrics
 from dpmsnc.cli.answer_tables import GRAPH, Labels, row_ids, spelled, spelled_labels, without_unknown
 from dpmsnc.errors import InputError
+from dpmsnc.estimators.class_report import ClassReport
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.graph.clean import short_list
 from dpmsnc.graph.readers import column
@@ -19,6 +21,8 @@ from dpmsnc.graph.tables import read_table
 from dpmsnc.graph.tag_text import split_tags
 from dpmsnc.targets import Tags
 
+TRUE, FALSE = {"true", "t", "yes", "y", "1", "1.0"}, {"false", "f", "no", "n", "0", "0.0", "", "nan", "none", "<na>"}
+"""How the column `known` may be spelled, whatever the case of its letters; a blank cell is not known."""
 PROBABILITY_OF = "probability of "
 """How the name of a column begins that has the probabilities of one tag."""
 
@@ -44,11 +48,10 @@ class Predictions:
         several = GRAPH in table.columns
         ids = row_ids(table, column(table, "id", "prediction"), "prediction", several)
         labels = spelled_labels(table[column(table, "label", "prediction")])
-        known = table["known"].astype(str).str.lower() == "true" if "known" in table.columns else np.zeros(len(ids))
         return cls(
             ids=ids,
             labels=labels,
-            known=np.asarray(known, dtype=bool),
+            known=truths(table["known"], ids) if "known" in table.columns else np.zeros(len(ids), dtype=bool),
             probability=_numbers(table["probability"], path) if "probability" in table.columns else None,
             tags=any(str(name).startswith(PROBABILITY_OF) for name in table.columns),
             several=several,
@@ -100,6 +103,10 @@ class Comparison:
             result["calibration_error"] = metrics.confidence_gap(confidence[asked], right)
         return result
 
+    def report(self) -> ClassReport:
+        """Class by class."""
+        return ClassReport.of(self.predicted, self.truth, self.asked, list(self.classes), self.scores())
+
     def subgraph_accuracy(self, graph: Graph, own: Labels | None = None) -> float:
         """Subgraph accuracy where known nodes count as they came back, or by the model's `own` labels of them."""
         positions = {name: k for k, name in enumerate(self.predictions.ids)}
@@ -147,6 +154,15 @@ def check_asked(given: NDArray[np.bool_], asked: NDArray[np.bool_]) -> None:
         raise InputError("no node of the truth table is among the predictions; name its id column (--id)")
     if not asked.any():
         raise InputError("every node with a true label was known to the model; give the truth of other nodes")
+
+
+def truths(column: Any, ids: Sequence[str]) -> NDArray[np.bool_]:
+    """A column of yes and no, in any spelling of them."""
+    words = [str(value).strip().lower() for value in column]
+    for name, word in zip(ids, words):
+        if word not in TRUE | FALSE:
+            raise InputError(f"the column known says {word!r} of node {name}; write true or false, or leave it out")
+    return np.array([word in TRUE for word in words], dtype=bool)
 
 
 def _numbers(column: Any, path: Path) -> NDArray[np.float64]:

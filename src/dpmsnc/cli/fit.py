@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from dpmsnc.cli.graph_files import GraphFlags, union_of
+from dpmsnc.cli.words import check_label
 from dpmsnc.errors import FitWarning, InputError
 from dpmsnc.estimators.diffusion import DiffusionEstimator
 from dpmsnc.estimators.node_classifier import NodeClassifier
@@ -74,6 +75,7 @@ class Fit:
         from dpmsnc.estimators.model_folder import CHECKPOINT, check_free, claimed, is_finished, save_model
         from dpmsnc.graph.npz import storable_names
 
+        check_label(self.data)
         estimator = self.estimator()
         check_free(self.out, self.resume, self.overwrite)
         graph, validation = self._read()
@@ -179,7 +181,9 @@ class Fit:
             print(f"{self.method} fitted in {spent}; model in {self.out}")
             return 0
         steps = estimator.history_.step
-        metric = "likelihood" if estimator.corrects_initialiser else estimator.target_.metric
+        metric = estimator.training.select_by or (
+            "likelihood" if estimator.corrects_initialiser else estimator.target_.metric
+        )
         score = f"validation {metric} {estimator.best_score_:.4f} at step {estimator.best_step_}"
         if self.validation is None and self.validation_graphs is None:
             score = "no validation"

@@ -17,11 +17,13 @@ import tyro
 
 from dpmsnc import __version__
 from dpmsnc.cli.answer import Predict, Sample
+from dpmsnc.cli.compare import Compare
 from dpmsnc.cli.expressiveness import Expressiveness
 from dpmsnc.cli.fit import Fit, fit_defaults
 from dpmsnc.cli.reproduce import Reproduce
 from dpmsnc.cli.table import Report, Table
 from dpmsnc.cli.tune import Tune
+from dpmsnc.cli.words import as_flags
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.base import Estimator
 from dpmsnc.nn.process import keep_freed_memory
@@ -35,7 +37,8 @@ class Command(Protocol):
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Score a table of predictions against true labels; nodes whose label was known to the model do not count."""
+    """Score a table of predictions against true labels, all classes together and each of them; nodes whose label was
+    known to the model do not count."""
 
     predictions: tyro.conf.Positional[Path]
     """Table that `predict` wrote."""
@@ -47,6 +50,8 @@ class Evaluate:
     """Column of the truth table with the labels; for tags also several of 0 and 1, one --label each."""
     tag_separator: str = ";"
     """Stands between the tags of a node in both tables."""
+    picture: Path | None = None
+    """File for the confusion matrix as a picture (.svg, .png or .pdf)."""
     model: Path | None = None
     """Model folder, for the subgraph accuracy: by the model's own labels, and with known labels as given."""
     edges: Path | None = None
@@ -59,22 +64,33 @@ class Evaluate:
     def run(self) -> int:
         from dpmsnc.cli.answer_tables import read_labels
         from dpmsnc.cli.evaluation import Comparison, Predictions, TagComparison
+        from dpmsnc.plots.files import check_picture, write_picture
+
+        if self.picture is not None:
+            check_picture(self.picture)
 
         predictions = Predictions.read(self.predictions)
         if predictions.several and (self.model is not None or self.edges is not None):
             raise InputError("the subgraph accuracy is that of one graph; leave --model and --edges out")
         truth = read_labels(self.truth, "truth", self.id, self.label, self.tag_separator, predictions.several)
-        comparison: Any
         if predictions.tags or len(self.label) > 1:
-            comparison = TagComparison.of(predictions, truth, self.tag_separator)
-            scores = comparison.scores()
-        else:
-            comparison = Comparison.of(predictions, truth)
-            scores = comparison.scores() | self._with_neighbours(comparison)
-        print(f"{'nodes':<26}{comparison.asked.sum()}")
+            tags = TagComparison.of(predictions, truth, self.tag_separator)
+            if self.picture is not None:
+                raise InputError("a confusion matrix is one of classes; leave --picture out for tags")
+            self._print(int(tags.asked.sum()), tags.scores())
+            return 0
+        comparison = Comparison.of(predictions, truth)
+        report = comparison.report()
+        self._print(len(report.truth), dict(report.scores) | self._with_neighbours(comparison))
+        print(report.details())
+        if self.picture is not None:
+            write_picture(report.plot(), self.picture)
+        return 0
+
+    def _print(self, size: int, scores: dict[str, float]) -> None:
+        print(f"{'nodes':<26}{size}")
         for name, value in scores.items():
             print(f"{name:<26}{value:.4f}")
-        return 0
 
     def _with_neighbours(self, comparison: Any) -> dict[str, float]:
         from dpmsnc.cli.answer_tables import in_graph, spelled
@@ -123,6 +139,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "predict": Predict,
     "sample": Sample,
     "evaluate": Evaluate,
+    "compare": Compare,
     "reproduce": Reproduce,
     "table": Table,
     "report": Report,
@@ -146,13 +163,15 @@ def parse(arguments: Sequence[str]) -> Command:
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script `dpmsnc`."""
     arguments = sys.argv[1:] if argv is None else argv
+    command: Command | None = None
     if list(arguments) == ["--version"]:
         print(f"dpmsnc {__version__}")
         return 0
     try:
         load_plugins()
         with keep_freed_memory():
-            return parse(arguments).run()
+            command = parse(arguments)
+            return command.run()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -161,5 +180,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (InputError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {as_flags(str(error), command)}", file=sys.stderr)
         return 2

@@ -9,6 +9,9 @@ from typing import Literal
 
 import tyro
 
+CONFIGS = Path("configs")
+"""Where searched configurations are committed."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -58,13 +61,15 @@ class Report:
     """The page; by default report.html in the folder of stored runs."""
     results: Path = Path("results")
     """Folder of stored runs."""
-    configs: Path | None = None
-    """Folder of configurations, if `reproduce` was given one."""
+    configs: Path | None = CONFIGS
+    """Folder of configurations that `reproduce` was given, if any; None shows runs at their defaults."""
 
     def run(self) -> int:
         from dpmsnc.evidence.show.page import results_page
 
         out = self.out or self.results / "report.html"
-        results_page(self.results, self.configs).write(out)
+        committed = self.configs == CONFIGS
+        configs = None if committed and not CONFIGS.is_dir() else self.configs
+        results_page(self.results, configs, required=not committed).write(out)
         print(f"Open {out} in a browser.")
         return 0

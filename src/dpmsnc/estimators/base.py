@@ -44,6 +44,7 @@ from dpmsnc.registry import Registry
 if TYPE_CHECKING:
     import torch
 
+    from dpmsnc.estimators.class_report import ClassReport
     from dpmsnc.graph.features import Features
     from dpmsnc.targets import Target
 
@@ -207,21 +208,26 @@ class Estimator(Parameters, ABC):
         known: Any = None,
         *,
         condition_on: Which = "known",
+        metric: str | None = None,
     ) -> float:
-        """The target's metric (accuracy for classes; less the MSE for numbers) where no label conditioned the answer.
+        """How good the answers are where no label conditioned them; more is better, so that errors are negative.
 
         Args:
             truth: A graph of the same nodes with more labels, a mapping from ids to classes, or one label per node; for
                 several graphs a list of these, one for each.
+            metric: A name such as "macro_f1"; by default the target's: accuracy for classes, MSE for numbers.
         """
-        from dpmsnc.metrics import METRICS
+        from dpmsnc.estimators.scoring import score
 
-        asked = self._asked(graph, known, condition_on)
-        y = self._truth(graph, asked, truth)
-        mask = self.target_.known(y) & ~self.target_.known(asked.y)
-        if not mask.any():
-            raise InputError("the truth has no label that the model was not given already; pass labels of other nodes")
-        return METRICS.find(self.target_.metric).gain(self._answer(asked), y, mask)
+        return score(self, graph, self._asked(graph, known, condition_on), truth, metric)
+
+    def evaluate(
+        self, truth: Any, graph: Graphs = None, known: Any = None, *, condition_on: Which = "known"
+    ) -> ClassReport:
+        """Precision and recall of every class, the confusion matrix and more, for the nodes that `score` counts."""
+        from dpmsnc.estimators.scoring import evaluate
+
+        return evaluate(self, graph, self._asked(graph, known, condition_on), truth)
 
     def save(self, folder: str | Path) -> None:
         """Write a model folder: weights (safetensors), settings (JSON) and the graph (npz), bound by checksums.
@@ -333,21 +339,6 @@ class Estimator(Parameters, ABC):
     def _clamped(self, asked: Graph, marginals: NDArray[np.float64]) -> NDArray[np.float64]:
         """Marginals that have all their mass on known labels."""
         return np.where(asked.known[:, None], self.target_.certain(asked.y), marginals)
-
-    def _truth(self, graph: Any, asked: Graph, truth: Any) -> NDArray[Any]:
-        """Labels to compare with, one for every row that is asked about."""
-        if graph is not None and not isinstance(graph, Graph):
-            graphs = listed(graph, type(self).__name__)
-            if not isinstance(truth, (list, tuple)) or len(truth) != len(graphs):
-                raise InputError(f"the truth of {len(graphs)} graphs is a list with one entry for each of them")
-            return np.concatenate([self._truth(one, self._adapted(one), of_one) for one, of_one in zip(graphs, truth)])
-        if graph is None and asked.member is not None:
-            raise InputError("several graphs were fitted; pass those that the truth belongs to: score(truths, graphs)")
-        if isinstance(truth, Graph):
-            if not np.array_equal(truth.ids, asked.ids):
-                raise InputError("the graph with the truth has other nodes than the one asked about; give the same")
-            return self._encoded(truth)
-        return asked.with_labels(self.target_.unknown(len(asked.y))).reveal(truth).y
 
     def _generator(self, seed: int | None = None) -> torch.Generator:
         import torch

@@ -6,6 +6,7 @@ A subclass has the constructor, whose arguments are declared here, and the verbs
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -96,35 +97,33 @@ class DiffusionEstimator(Estimator):
         resume: bool = False,
         progress: Callable[[Trainer], None] | None = None,
     ) -> None:
-        from tqdm import tqdm
-
+        from dpmsnc.estimators.fit_progress import FitProgress
         from dpmsnc.nn.process import keep_freed_memory, threads
         from dpmsnc.training.checkpoint import Checkpoint, fingerprint
 
         saved = Checkpoint(checkpoint, fingerprint(self._identity(), graph, self.train_, self.validation_))
         going_on = resume and saved.exists
-        hidden = None if self.verbose else True  # None shows the bar on a terminal only, for readable logs
-        total, name = self.training.steps, type(self).__name__
-        bar = tqdm(total=total, desc=name, unit="step", leave=False, disable=hidden)
-        with threads(self.threads), keep_freed_memory(), bar:
+        telling = FitProgress(type(self).__name__, self.training.steps, self.verbose)
+        with threads(self.threads), keep_freed_memory(), telling.running():
 
             def report(running: Trainer) -> None:
                 if running.step % self.training.evaluate_every == 0:
                     saved.write(running)
-                    bar.set_postfix(validation=f"{running.history.validation_score[-1]:.3f}", refresh=False)
-                bar.update(running.step - bar.n)
+                telling.step(running)
                 if progress is not None:
                     progress(running)
 
             trainer = self._trainer(graph, y_train, y_validation, fit_initialiser=not going_on)
             if going_on:
                 saved.read(trainer)
+            telling.start(trainer)
             try:
                 trainer.run(report)
             except KeyboardInterrupt:
                 self._keep(trainer, interrupted=True)
                 choose_threshold(self)
                 raise
+            telling.end(trainer)
             self._keep(trainer)
 
     def _identity(self) -> dict[str, Any]:
@@ -180,10 +179,12 @@ class DiffusionEstimator(Estimator):
 
     def _fit_initialiser(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any]) -> CRF | TagPool:
         """The initialiser under a pairwise model, both of training labels, where validation labels choose; of tags,
-        base models in a pool."""
-        from dpmsnc.baselines.initialiser import make_crf, make_tag_pool
+        base models in a pool. One that was fitted to the same labels already is not fitted again."""
+        from dpmsnc.baselines.initialiser import fitted_to, make_crf, make_tag_pool
         from dpmsnc.targets import Tags
 
+        if fitted_to(self.initialiser, graph, y_train, y_validation):
+            return copy(self.initialiser)
         initialiser = make_tag_pool(self) if isinstance(self.target_, Tags) else make_crf(self)
         initialiser._check_settings()
         initialiser._learn(graph, y_train, y_validation)

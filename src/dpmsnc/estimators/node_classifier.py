@@ -61,7 +61,8 @@ class NodeClassifier(DiffusionEstimator):
             features are measurements; entries set to 0 or 1 ("binary"), or all left alone ("raw").
         device: "auto" takes a GPU where there is one.
         threads: Processor threads during a call.
-        verbose: Show a progress bar during `fit`, and print its report at the end.
+        verbose: Say during `fit` what is going on, with a bar on a terminal and a line for every evaluation elsewhere,
+            and print its report at the end. The same lines are those of the logger "dpmsnc".
 
     Example:
         >>> from dpmsnc.data.grids import grid_scattered

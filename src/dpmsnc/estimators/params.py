@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, fields, is_dataclass, replace
+from html import escape
 from typing import Any, ClassVar, Self
 
 from dpmsnc.errors import InputError
@@ -58,6 +59,12 @@ class Parameters:
 
     def __repr__(self) -> str:
         return _shown(self, _defaults(type(self)))
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the settings that are not the defaults, and what the fit reached."""
+        report = getattr(self, "report_", None)
+        state = "not fitted" if not hasattr(self, "graph_") else "fitted" if report is None else f"fitted\n{report}"
+        return f"<pre>{escape(f'{self!r}, {state}')}</pre>"
 
 
 def _defaults(kind: Any) -> dict[str, Any]:

@@ -74,19 +74,19 @@ def grids(
         for ax in axes[len(panels) :]:
             ax.set_axis_off()
         for ax, (name, labelling) in zip(axes, panels.items()):
-            _draw_labelling(ax, labelling, width)
+            draw_labelling(ax, labelling, width)
             ax.set_title(name, fontsize=12, pad=6)
         figure.subplots_adjust(left=0.01, right=0.99, top=1 - 0.33 / height, bottom=(foot + 0.02) / height, wspace=0.06)
         if legend:
             classes = max(panel.num_classes for panel in panels.values())
-            handles = _legend_handles(classes, *_marks(list(panels.values())))
+            handles = legend_handles(numbered(classes), *marks_of(list(panels.values())))
             figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False, handletextpad=0.3)
     return figure
 
 
 def grid_legend(num_classes: int, *marks: str) -> Figure:
     """The legend of `grids` on its own, for pages that stack the panels; by default with known and wrong nodes."""
-    handles = _legend_handles(num_classes, *(marks or ("known", "wrong")))
+    handles = legend_handles(numbered(num_classes), *(marks or ("known", "wrong")))
     with rc_context(FONT):
         figure = Figure(figsize=(1.05 * len(handles), 0.35))
         figure.legend(handles=handles, loc="center left", ncols=len(handles), frameon=False, handletextpad=0.3)
@@ -208,15 +208,15 @@ def _scale_by_powers(ax: Axes, base: int, points: Sequence[Sequence[float]]) -> 
     ax.xaxis.set_major_formatter(FuncFormatter(lambda x, position: f"{x:g}"))
 
 
-def _draw_labelling(ax: Axes, labelling: Labelling, width: float) -> None:
-    """In a panel so many inches wide; dots are as large as the shortest edge has room for."""
+def draw_labelling(ax: Axes, labelling: Labelling, width: float, dot: float | None = None) -> None:
+    """In a panel so many inches wide; dots are as large as the shortest edge has room for, or as given in points."""
     xy, edges = labelling.positions, labelling.edge_index
     _draw_edges(ax, labelling, np.ones(edges.shape[1], dtype=bool), color=EDGE, linewidth=1.0, zorder=1)
     if labelling.broken is not None:
         _draw_edges(ax, labelling, labelling.broken, color=WRONG, linewidth=3.0, zorder=1.5)
     shortest = np.linalg.norm(xy[edges[0]] - xy[edges[1]], axis=1).min(initial=np.inf)
     extent = np.ptp(xy, axis=0).max() * (1 + 2 * MARGIN)
-    dot = min(0.62 * 72 * width * shortest / extent, LARGEST_DOT)
+    dot = dot or min(0.62 * 72 * width * shortest / extent, LARGEST_DOT)
     whole: dict[str, Any] = {"clip_on": False}  # a clipped dot takes twice the room in a file
     size, ring, wrong = dot**2, xy[labelling.known], labelling.wrong
     if labelling.changed is not None:
@@ -247,7 +247,7 @@ def _shade(index: int, num_classes: int) -> tuple[float, float, float, float]:
     return colormaps["Blues"](0.18 + 0.52 * share)
 
 
-def _marks(panels: Sequence[Labelling]) -> list[str]:
+def marks_of(panels: Sequence[Labelling]) -> list[str]:
     """The marks that some panel may bear."""
     borne = {
         "known": any(panel.known.any() for panel in panels),
@@ -258,7 +258,14 @@ def _marks(panels: Sequence[Labelling]) -> list[str]:
     return [mark for mark, is_borne in borne.items() if is_borne]
 
 
-def _legend_handles(num_classes: int, *marks: str) -> list[Line2D]:
+def numbered(num_classes: int) -> list[str]:
+    """Names of classes that have none."""
+    return [f"class {c}" for c in range(num_classes)]
+
+
+def legend_handles(classes: Sequence[str], *marks: str) -> list[Line2D]:
+    """What the shades of classes and some marks mean."""
+
     def dot(name: str, **style: object) -> Line2D:
         look = {"marker": "o", "markersize": 9, "markeredgecolor": MUTED, "markeredgewidth": 0.8} | style
         return Line2D([], [], linestyle="", label=name, **look)  # type: ignore[arg-type]
@@ -269,5 +276,5 @@ def _legend_handles(num_classes: int, *marks: str) -> list[Line2D]:
         dot("changed", marker="s", markersize=11, markerfacecolor=CHANGED, markeredgewidth=0),
         Line2D([], [], color=WRONG, linewidth=3.0, label="same class"),
     ]
-    classes = [dot(f"class {c}", markerfacecolor=_shade(c, num_classes)) for c in range(num_classes)]
-    return [*classes, *(handle for handle in handles if handle.get_label() in marks)]
+    shades = [dot(name, markerfacecolor=_shade(c, len(classes))) for c, name in enumerate(classes)]
+    return [*shades, *(handle for handle in handles if handle.get_label() in marks)]

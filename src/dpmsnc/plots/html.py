@@ -40,6 +40,10 @@ figcaption { text-align: center; }
 .broad th, .broad td { padding-left: .9rem; font-size: .9rem; }
 .broad th:first-child, .broad td:first-child { padding-left: 0; }
 ul { margin: .6rem 0; padding-left: 1.1rem; }
+.lead { border-left: 4px solid #0b5fa5; padding: .2rem 0 .2rem .8rem; font-size: 1.1rem; }
+nav ul { columns: 20rem 3; }
+a { color: #0b5fa5; }
+pre { font-size: .85rem; line-height: 1.45; }
 @media (max-width: 600px) {
   body { font-size: 16px; }
   th, td, .broad th, .broad td { padding-left: .4rem; font-size: .8rem; }
@@ -70,20 +74,31 @@ class Picture:
 class Page:
     """A page that grows from top to bottom; each verb returns the page, so that calls can be chained."""
 
-    def __init__(self, title: str, broad: bool = False) -> None:
+    def __init__(self, title: str, broad: bool = False, contents: bool = False) -> None:
         self.title = title
+        self.contents, self.headings = contents, list[str]()
+        """Whether a list of the headings stands at the top."""
         self.broad = broad
         """For tables that need more room than lines of text do."""
         self.parts: list[str] = []
 
     def heading(self, text: str) -> Page:
-        return self._add(f"<h2>{escape(text)}</h2>")
+        self.headings.append(text)
+        return self._add(f'<h2 id="section-{len(self.headings)}">{escape(text)}</h2>')
 
     def subheading(self, text: str) -> Page:
         return self._add(f"<h3>{escape(text)}</h3>")
 
     def paragraph(self, text: str) -> Page:
         return self._add(f"<p>{escape(text)}</p>")
+
+    def lead(self, text: str) -> Page:
+        """The paragraph that a reader in a hurry reads."""
+        return self._add(f'<p class="lead">{escape(text)}</p>')
+
+    def preformatted(self, text: str) -> Page:
+        """Text whose lines and columns stay as they are."""
+        return self._add(f'<pre class="wide">{escape(text)}</pre>')
 
     def note(self, text: str) -> Page:
         """A paragraph in small print."""
@@ -119,6 +134,7 @@ class Page:
                 '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
                 '<meta name="viewport" content="width=device-width, initial-scale=1">',
                 f"<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n{body}\n<h1>{title}</h1>",
+                *([self._contents()] if self.contents else []),
                 *self.parts,
                 "</body>\n</html>\n",
             ]
@@ -126,6 +142,10 @@ class Page:
 
     def write(self, path: Path) -> None:
         write_whole(path, self.html())
+
+    def _contents(self) -> str:
+        links = (f'<li><a href="#section-{k}">{escape(text)}</a></li>' for k, text in enumerate(self.headings, 1))
+        return f"<nav><ul>{''.join(links)}</ul></nav>"
 
     def _add(self, part: str) -> Page:
         self.parts.append(part)

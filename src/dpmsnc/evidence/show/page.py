@@ -13,15 +13,23 @@ from dpmsnc.plots import figures
 from dpmsnc.plots.html import Page, Picture
 
 
-def results_page(results: Path, configs: Path | None = None) -> Page:
-    """A section for every experiment with at least one stored run; those without a configuration at their defaults."""
+def results_page(results: Path, configs: Path | None = None, required: bool = True) -> Page:
+    """A section for every experiment with at least one stored run; those without a configuration at their defaults.
+
+    Unless configurations are `required`, so are experiments that were not run with theirs.
+    """
     everything = [StoredRuns.of(experiment, results, configs) for experiment in EXPERIMENTS.values()]
-    if configs is not None:
+    if configs is not None and required:
         require_configuration((found.experiment for found in everything), configs)
+    elif configs is not None:
+        everything = [
+            found if found.documents else StoredRuns.of(EXPERIMENTS[name], results, None)
+            for name, found in zip(EXPERIMENTS, everything)
+        ]
     stored = [found for found in everything if found.documents]
     if not stored:
         raise InputError(f"no runs are stored in {results}; `dpmsnc reproduce {next(iter(EXPERIMENTS))}` makes some")
-    page = Page("Results beside the paper's", broad=True)
+    page = Page("Results beside the paper's", broad=True, contents=True)
     page.paragraph("Diffusion probabilistic models for structured node classification, as implemented in dpmsnc.")
     for found in stored:
         table, draw = found.table(), found.experiment.figure
