@@ -200,12 +200,20 @@ class EdgeRegressor(DiffusionEstimator):
         asked = self._asked(graph, known, condition_on)
         return self._as_asked(graph, asked, self._draw(asked, num_samples, temperature, seed), axis=1)
 
-    def score(self, truth: Any, graph: Any = None, known: Any = None, *, condition_on: Which = "known") -> float:
+    def score(
+        self,
+        truth: Any,
+        graph: Any = None,
+        known: Any = None,
+        *,
+        condition_on: Which = "known",
+        metric: str | None = None,
+    ) -> float:
         """Less the mean squared error on edges whose label was not given."""
         if not isinstance(graph, Graph) and hasattr(graph, "shape"):
             error = np.square(self.predict(graph, known) - np.asarray(truth))
             return -float(np.mean(error if known is None else error[np.isnan(np.asarray(known))]))
-        return super().score(truth, graph, known, condition_on=condition_on)
+        return super().score(truth, graph, known, condition_on=condition_on, metric=metric)
 
     def _marginals(self, graph: Graph, y: NDArray[Any]) -> NDArray[np.float64]:
         return self._answer(graph.with_labels(y), clamp_known=False)[:, None]
