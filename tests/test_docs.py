@@ -38,7 +38,21 @@ def test_new_graphs_and_new_nodes(tmp_path, monkeypatch, capsys):
     assert len(scores) == 2 and all(0 <= score <= 1 for score in scores)
 
 
+@pytest.mark.filterwarnings("ignore::dpmsnc.errors.FitWarning")
+def test_the_tutorial(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(compile(python_blocks("tutorial.md"), "docs/tutorial.md", "exec"), names)
+    graph, labels, truth = names["graph"], names["labels"], names["truth"]
+    assert list(graph.ids) == names["people"] and 20 < graph.known.sum() < 60
+    assert all(labels[k] == truth[name] for k, name in enumerate(graph.ids) if graph.known[k])
+    assert names["told"][~graph.known][0] == "support" and names["samples"].shape == (8, 60)
+    np.testing.assert_array_equal(names["again"].predict_proba(), names["probabilities"])
+    assert {"compare.html", "confusion.png"} <= {path.name for path in tmp_path.iterdir()}
+    assert names["found"].recommended in capsys.readouterr().out
+
+
 def test_links_between_pages_lead_somewhere():
-    for page in (*DOCS.glob("*.md"), DOCS.parent / "README.md"):
+    for page in (*DOCS.glob("*.md"), DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"):
         for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
             assert "://" in link or (page.parent / link).exists(), f"{page.name} links to {link}"

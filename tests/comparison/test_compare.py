@@ -64,8 +64,8 @@ def test_the_only_label_of_a_class_is_always_seen():
 
 def test_a_classifier_takes_an_initialiser_that_was_fitted_to_the_same_labels(monkeypatch):
     validation = draw_splits(GRAPH, 4, seed=0)[0].asked
-    fitted = CRF(base="lp", seed=0).fit(GRAPH, validation=validation)
-    expected = NodeClassifier(initialiser=CRF(base="lp", seed=0), **SMALL).fit(GRAPH, validation).predict_proba()
+    fitted = CRF("lp", "none", seed=0).fit(GRAPH, validation=validation)
+    expected = NodeClassifier(initialiser=CRF("lp", "none", seed=0), **SMALL).fit(GRAPH, validation).predict_proba()
     calls = []
     learn = CRF._learn
     monkeypatch.setattr(CRF, "_learn", lambda self, *a, **k: (calls.append(self), learn(self, *a, **k))[1])
@@ -99,7 +99,7 @@ def test_methods_see_nothing_of_what_they_are_asked(monkeypatch):
 
 
 def test_the_work_of_choosing_is_shared(monkeypatch):
-    monkeypatch.setattr("dpmsnc.comparison.splits.CRF", lambda seed: CRF(base="lp", seed=seed))
+    monkeypatch.setattr("dpmsnc.comparison.splits.CRF", lambda seed: CRF("lp", "none", seed=seed))
     for name in ("masked-labels", "dpm-snc"):
         method = METHODS[name]
         monkeypatch.setitem(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpmsnc import Graph, NodeClassifier, Sampling, Schedule, Training
+from dpmsnc.baselines import CRF
 from dpmsnc.estimators.fit_progress import FitProgress
 from dpmsnc.progress import LOGGER, shown, spelled
 
@@ -18,7 +19,7 @@ GRAPH = Graph.build([(k, k + 1) for k in range(29)], y=["ab"[k % 2] if k % 3 els
 def classifier(**settings) -> NodeClassifier:
     training = Training(steps=10, evaluate_every=5)
     small = {"hidden_channels": 4, "schedule": Schedule(5), "sampling": Sampling(steps=2)}
-    return NodeClassifier(initialiser="uniform", training=training, **small, **settings)
+    return NodeClassifier(initialiser=CRF("uniform", "none"), training=training, **small, **settings)
 
 
 @pytest.mark.filterwarnings("ignore::dpmsnc.errors.FitWarning")
