@@ -35,7 +35,7 @@ def test_the_notes_hold_both_statements_against_the_runs():
     notes = "\n".join(table(runs([0.50, 0.52, 0.48, 0.50, 0.50], [0.51, 0.50, 0.51, 0.50, 0.50], 0.605)).notes)
     assert notes.count("(holds") == 2 and "accuracy 50.0, macro-F1 20.0" in notes
     notes = "\n".join(table(runs([0.40] * 5, [0.50, 0.51, 0.50, 0.50, 0.50], 0.62)).notes)
-    assert notes.count("(does not hold") == 2 and "the best row, crf: -2.0 points" in notes
+    assert notes.count("(does not hold") == 2 and "the best other row, crf: -2.0 points" in notes
 
 
 def test_the_cheapest_row_runs_to_the_end():
