@@ -61,7 +61,7 @@ def test_other_edge_tables_are_answered(folder):
 
 def test_what_is_for_edges_is_said_so(folder, capsys):
     words = ("--edges", folder / "roads.csv", "--out", folder / "other")
-    assert run("fit", *words, "--directed") != 0
+    assert run("fit", *words, "--edge-features", "length") != 0
     assert "--target-column" in capsys.readouterr().err
     assert run("fit", *words, "--target-column", "weight", "--method", "gcn") != 0
     assert "labels of nodes" in capsys.readouterr().err

@@ -25,7 +25,7 @@ IN_FOLDER = re.compile(r"(?P<name>.+)\.((?P<table>edges|nodes)\.(csv|tsv|csv\.gz
 """What the name of a file in a folder says; all others are left alone."""
 OF_NODES = ("id", "label", "features", "columns", "columns_like")
 """Columns that are those of a node table."""
-OF_EDGES = ("source", "target", "edge_weight", "directed")
+OF_EDGES = ("source", "target", "edge_weight", "edge_features", "edge_label", "directed")
 """Columns that are those of an edge table."""
 MOST_NOTES = 5
 """Notes on several graphs that are printed."""

@@ -336,6 +336,7 @@ class DiffusionEstimator(Estimator):
         for name, kind in (("schedule", Schedule), ("sampling", Sampling), ("training", Training)):
             if not isinstance(getattr(self, name), kind):
                 raise InputError(f"{name} is {getattr(self, name)!r}; pass {kind.__name__}(...)")
+        self._device()
         STEPS.find(self.sampling.method)
         self.schedule.grid(self.sampling.steps)
         if self.process == "blank" and self.parameterisation == "epsilon":
