@@ -140,7 +140,7 @@ def test_bad_flags(fitted, tmp_path, capsys):
     assert "between 0 and 1" in refused([*words, "--validation", "2"], capsys)
     assert "device" in refused([*words, "--device", "abacus"], capsys)
     assert "steps" in refused([*words, "--sampling.steps", "9"], capsys)
-    assert "hidden_channels must be at least 1" in refused([*words, "--hidden-channels", "0"], capsys)
+    assert "--hidden-channels must be at least 1" in refused([*words, "--hidden-channels", "0"], capsys)
     assert "dropout" in refused([*words, "--dropout", "1.5"], capsys)
     assert "seed" in refused([*words, "--seed", "-1"], capsys)
     assert "either as --edges" in refused(["fit", "--out", tmp_path / "model"], capsys)
