@@ -1,5 +1,8 @@
 """Numbers on edges through the command line: edge tables in, edge tables out."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -69,3 +72,31 @@ def test_what_is_for_edges_is_said_so(folder, capsys):
     assert "--set" in capsys.readouterr().err
     assert run("predict", folder / "model", "--known", folder / "roads.csv") != 0
     assert "--target-column" in capsys.readouterr().err
+
+
+def test_another_process_loads_what_was_fitted_here(folder):
+    words = [sys.executable, "-c", "import sys; from dpmsnc.cli.main import main; sys.exit(main())"]
+    done = subprocess.run([*words, "predict", str(folder / "model")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.startswith("source,target,value"), done.stderr
+
+
+def test_a_node_table_beside_numbers_on_edges_needs_no_label(folder):
+    people = pd.DataFrame({"id": [f"n{i}" for i in range(6)], "age": [1, None, 3, 4, 5, 6]})
+    people.to_csv(folder / "people.csv", index=False)
+    words = ("--edges", folder / "roads.csv", "--nodes", folder / "people.csv", "--target-column", "weight")
+    assert run("fit", *words, "--edge-features", "length", *QUICK, "--out", folder / "both") == 0
+    assert run("predict", folder / "both", *words, "--edge-features", "length", "--out", folder / "both.csv") == 0
+
+
+def test_weights_are_no_features_of_edges(folder, capsys):
+    words = ("--edges", folder / "roads.csv", "--target-column", "weight", "--weight", "length")
+    assert run("fit", *words, *QUICK, "--out", folder / "weighted") != 0
+    assert "edge features" in capsys.readouterr().err
+
+
+def test_other_edge_features_are_no_reason_to_go_on(folder, capsys):
+    table = pd.read_csv(folder / "roads.csv")
+    table["length"] += 1
+    table.to_csv(folder / "longer.csv", index=False)
+    words = ("--target-column", "weight", "--edge-features", "length", "--out", folder / "model", *QUICK, "--resume")
+    assert run("fit", "--edges", folder / "longer.csv", *words) != 0

@@ -216,3 +216,29 @@ def test_the_company_is_read_as_it_is(tmp_path):
     assert "identifier" in said["badge"] and "free text" in said["note"] and said["remote"].startswith("boolean")
     assert said["hired"].startswith("date") and said["office"].startswith("category") and graph.known.sum() == 120
     assert replace(graph, columns=None).feature_names[:2] == ("age", "age (missing)")
+
+
+def test_codes_keep_their_zeros_in_text_files(tmp_path):
+    (tmp_path / "e.csv").write_text("a,b\nx,y\n")
+    (tmp_path / "n.csv").write_text("id,zip\nx,01234\ny,02345\nz,01234\nu,02345\n")
+    graph = Graph.from_tables(tmp_path / "e.csv", tmp_path / "n.csv", columns={"zip": "category"})
+    assert graph.feature_names == ("zip=01234", "zip=02345")
+
+
+def test_columns_that_nobody_asked_for_are_not_read():
+    nodes = pd.DataFrame({"id": range(20), "age": range(20), "note": [*map(str, range(19)), "?"]})
+    edges = pd.DataFrame({"a": [0], "b": [1]})
+    assert Graph.from_tables(edges, nodes, features=["age"]).feature_names == ("age",)
+
+
+def test_a_column_without_values_is_refused_where_it_is_asked_for():
+    nodes, edges = pd.DataFrame({"id": [0, 1], "d": [None, None]}), pd.DataFrame({"a": [0], "b": [1]})
+    for kind in ("category", "date", "numeric"):
+        with pytest.raises(InputError, match="has no value to learn from"):
+            Graph.from_tables(edges, nodes, columns={"d": kind})
+
+
+def test_columns_like_needs_columns():
+    nodes, edges = pd.DataFrame({"id": [0, 1], "d": [1, 2]}), pd.DataFrame({"a": [0], "b": [1]})
+    with pytest.raises(InputError, match="columns_like is a Graph that was read from tables"):
+        Graph.from_tables(edges, nodes, columns_like=Graph.build([(0, 1)]))

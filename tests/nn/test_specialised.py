@@ -11,6 +11,7 @@ from scipy.special import eval_jacobi
 from torch import nn
 
 from dpmsnc.errors import InputError
+from dpmsnc.graph import Graph
 from dpmsnc.nn import two_hop
 from dpmsnc.nn.backbones import make_backbone
 from dpmsnc.nn.backbones.cpgnn import compatibility
@@ -352,3 +353,9 @@ def test_cpgnn_is_warmed_up_without_the_graph_then_starts_and_adds_its_terms():
     network(tensors, torch.Generator())
     expected = nn.functional.cross_entropy(R, y) + network.head.compatibility.sum(dim=1).abs().sum()
     torch.testing.assert_close(penalties(network, tensors, y).double(), expected.double(), atol=1e-5, rtol=1e-5)
+
+
+def test_rings_do_not_mind_weights():
+    graph = Graph.build([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)], edge_weight=[0.1, 2, 3, 0.2, 0.3])
+    plain = Graph.build([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)])
+    np.testing.assert_array_equal(two_hop.ring(graph.adjacency).toarray(), two_hop.ring(plain.adjacency).toarray())

@@ -127,9 +127,10 @@ def _new_graph(files: GraphFiles, flags: AnswerFlags, clf: Estimator) -> tuple[G
         "edge_weight": flags.weight,
     }
     if clf.on == "edge":
-        features = clf.features_.names if clf.features_.num_features else ()
+        names = clf.features_.names if clf.features_.num_features else ()
+        of_nodes = {"features": names} if clf.graph_.columns is None else {"columns_like": clf}
         of_edges = {"edge_features": flags.edge_features, "edge_label": flags.target_column}
-        return clf._adapted(files.read({"id": flags.id, "features": features, **of_edges, **ends})), None
+        return clf._adapted(files.read({"id": flags.id, **of_nodes, **of_edges, **ends})), None
     graph = files.read(_node_columns(flags, clf) | ends)
     graph = clf._adapted(with_feature_order(graph, clf.features_.names) if files.npz else _without_labels(graph, clf))
     return graph, _table_labels(files, flags, graph)

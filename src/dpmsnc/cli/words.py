@@ -18,7 +18,7 @@ VALUE = r"(?:'[^']*'|\"[^\"]*\"|[^\s;,()]+)"
 
 def check_label(data: GraphFlags) -> None:
     """Raise `InputError` where there is a node table and nobody said which of its columns has the labels."""
-    if data.nodes is None or data.label is not None:
+    if data.nodes is None or data.label is not None or data.target_column is not None:
         return
     columns = header(data)
     known = f" (it has {', '.join(columns)})" if columns else ""
@@ -54,7 +54,7 @@ def as_flags(message: str, command: Any) -> str:
 def with_flag(message: str, name: str) -> str:
     """A message with the flag in the place of one argument; a word such as "label" may mean something else, unless a
     value follows or the message begins with it."""
-    flag, argument = "--" + name.replace("_", "-"), rf"(?<![\w.-]){re.escape(name)}"
+    flag, argument = "--" + name.replace("_", "-"), rf"(?<![\w.-])(?<!--column ){re.escape(name)}"
     message = re.sub(f"{argument}=({VALUE})", lambda found: f"{flag} {found[1].strip(QUOTES)}", message)
     if "_" in name or "." in name:
         return re.sub(rf"{argument}(?![\w(=])", flag, message)

@@ -245,6 +245,8 @@ class EdgeRegressor(DiffusionEstimator):
         return list(_pieces(attributes, y, step))
 
     def _learn(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any], **options: Any) -> None:
+        if graph.edge_weight is not None:
+            raise InputError("EdgeRegressor reads features of edges and no weights; pass the weights as edge features")
         labels = y_train[~np.isnan(y_train)]
         if self._is_stream:
             drawn = self._stream.draw(DRAWN_FOR_RANGE, self._stream.generator())

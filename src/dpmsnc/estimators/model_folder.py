@@ -102,6 +102,7 @@ def read_model(kind: type[Kind], folder: Path) -> Kind:
 def restored(kind: type[Kind], folder: Path, description: dict[str, Any]) -> Kind:
     """The estimator that a description and the files it names hold."""
     from dpmsnc.baselines import initialiser  # noqa: F401 (the kinds of all baselines are known then)
+    from dpmsnc.estimators import edge_regressor  # noqa: F401 (and those of edges)
     from dpmsnc.graph import Graph
     from dpmsnc.training.checkpoint import load_state
 

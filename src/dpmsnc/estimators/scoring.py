@@ -74,5 +74,7 @@ def true_labels(model: Estimator, graph: Any, asked: Graph, truth: Any) -> NDArr
     if isinstance(truth, Graph):
         if not np.array_equal(truth.ids, asked.ids):
             raise InputError("the graph with the truth has other nodes than the one asked about; give the same")
+        if asked.labels_on == "edge" and not np.array_equal(truth.edge_index, asked.edge_index):
+            raise InputError("the graph with the truth has other edges than the one asked about; give the same")
         return model._encoded(truth)
     return asked.with_labels(model.target_.unknown(len(asked.y))).reveal(truth).y

@@ -31,7 +31,7 @@ LEFT_OUT: dict[Found, str] = {
     "row number": "left out: row numbers without a name",
     "drop": "left out: as asked for",
 }
-ASKED: dict[Found, Kind] = {"identifier": "category", "constant": "category", "empty": "category"}
+ASKED: dict[Found, Kind] = {"identifier": "category", "constant": "category"}
 """What a column that is usually left out is read as, where it is asked for by name."""
 
 
@@ -63,11 +63,11 @@ class Columns:
         _check_kinds(kinds, table, wanted)
         encodings, report = [], []
         for name in _order(table, wanted):
-            kind = kinds.get(name) or _automatic(table[name], wanted is not None and name in wanted, where)
-            used = wanted is None or name in wanted or name in kinds
-            if not used:
+            if wanted is not None and name not in wanted and name not in kinds:
                 report.append((name, "left out: not among the features asked for"))
-            elif kind in LEFT_OUT and (kind != "text" or name not in {*kinds, *(wanted or ())}):
+                continue
+            kind = kinds.get(name) or _automatic(table[name], wanted is not None and name in wanted, where)
+            if kind in LEFT_OUT and (kind != "text" or name not in {*kinds, *(wanted or ())}):
                 report.append((name, LEFT_OUT[kind]))
             else:
                 encoding, words = ENCODINGS[cast(Kind, kind)].fit(table[name], kind, where)
@@ -122,7 +122,7 @@ class Columns:
 def columns_of(like: Any) -> Columns | None:
     """Of a graph or a fitted estimator, or columns themselves."""
     found = like if isinstance(like, Columns) else getattr(getattr(like, "graph_", like), "columns", None)
-    if found is not None and not isinstance(found, Columns):
+    if (like is not None and found is None) or not isinstance(found, (Columns, type(None))):
         raise InputError("columns_like is a Graph that was read from tables, or a classifier that was fitted to one")
     return found
 

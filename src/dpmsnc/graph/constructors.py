@@ -56,7 +56,7 @@ class Constructors:
                 "date", "category", "text" or "drop", by name.
             columns_like: A graph, or a classifier that was fitted to one: columns become the same features as there.
             x: Features N x F, dense or sparse, in the order of the rows of `nodes`, in place of its columns.
-            edge_weight: Column of `edges` with positive weights, which every method uses; several rows between two
+            edge_weight: Column of `edges` with positive weights, which methods on nodes use; several rows between two
                 nodes add up. By default every edge weighs the same.
             edge_features: Numeric columns of `edges`; by default none.
             edge_label: Column of `edges` with a number per edge, blank where unknown; then nodes have no labels.

@@ -26,7 +26,7 @@ def without_directions(graph: Graph) -> Graph:
     weights = None if graph.edge_weight is None else graph.edge_weight.astype(np.float64)
     rows = (graph.edge_attr, False, weights)
     edge_index, edge_attr, weight, notes = edge.simple_edges(graph.edge_index, graph.num_nodes, *rows)
-    undirected = replace(graph, edge_index=edge_index, edge_attr=edge_attr, directed=False).with_weights(weight)
+    undirected = replace(graph, edge_index=edge_index, edge_attr=edge_attr, edge_weight=weight, directed=False)
     return replace(undirected, notes=(*graph.notes, *notes))
 
 

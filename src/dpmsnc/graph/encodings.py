@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmsnc.errors import InputError
 from dpmsnc.graph.cells import Kind, Where, as_booleans, as_days, as_numbers, date_format, texts
 from dpmsnc.graph.clean import counted, short_list
 
@@ -55,12 +56,14 @@ class Numbers:
         format = date_format(cells, where) if kind == "date" else None
         raw = cls(str(cells.name), kind, 0.0, False, format)
         values = raw.values(cells, where)
+        if np.isnan(values).all():
+            raise InputError(f"column {raw.column!r} has no value to learn from; leave it out")
         origin = float(np.nanmin(values)) if kind == "date" else 0.0
         missing = int(np.isnan(values).sum())
         median = SimpleImputer(strategy="median", keep_empty_features=True).fit((values - origin)[:, None])
         fitted = cls(raw.column, kind, float(median.statistics_[0]), missing > 0, format, origin)
         filled = f"; {counted(missing, 'gap')} filled with the median ({fitted.fill:g}) and flagged" if missing else ""
-        since = f", days since {np.datetime64(int(origin), 'D')}" if kind == "date" else ""
+        since = f", days since {np.datetime64(int(np.floor(origin)), 'D')}" if kind == "date" else ""
         return fitted, f"{kind}{since}{filled}"
 
     @property
@@ -110,6 +113,8 @@ class Levels:
 
         found = texts(cells)
         present = found[found != None]  # noqa: E711
+        if not len(present):
+            raise InputError(f"column {cells.name!r} has no value to learn from; leave it out")
         least = max(LEAST_ROWS, int(np.ceil(RARE_SHARE * len(found))))
         most = max(MOST_COLUMNS, 2)
         encoder = OneHotEncoder(min_frequency=least, max_categories=most, handle_unknown="infrequent_if_exist")

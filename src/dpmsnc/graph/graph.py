@@ -207,6 +207,8 @@ class Graph(Constructors):
     def with_weights(self, weight: NDArray[np.float32] | None) -> Graph:
         """The same graph with these weights, the mean of which is the unit."""
         mean = float(weight.mean(dtype=np.float64)) if weight is not None and len(weight) else 1.0
+        if weight is not None and not (np.isfinite(weight).all() and (weight / np.float32(mean) > 0).all()):
+            raise InputError("weights of edges are too far apart for their sums and shares; bring them closer together")
         return replace(self, edge_weight=weight, weight_unit=mean)
 
     def undirected(self) -> Graph:

@@ -132,7 +132,7 @@ def _graph(parts: dict[str, Array]) -> Graph:
         graph = replace(graph, weight_unit=_unit(parts["weight_unit"]))
     if "columns" in parts:
         graph = replace(graph, columns=_columns(parts["columns"], graph))
-    return graph if target is None else _with_target(graph, target, parts["y"])
+    return graph if target is None else _with_target(graph, target, parts["y"], parts["edge_index"])
 
 
 def _member(member: Array, graph: Graph) -> Array:
@@ -193,11 +193,14 @@ def _target(text: Array) -> Target:
     return target_from(description)
 
 
-def _with_target(graph: Graph, target: Target, labels: Array) -> Graph:
+def _with_target(graph: Graph, target: Target, labels: Array, edge_index: Array) -> Graph:
     """The graph with labels of that target, which must be well formed."""
-    num_rows = graph.num_edges if getattr(target, "on", "node") == "edge" else graph.num_nodes
+    on_edges = getattr(target, "on", "node") == "edge"
+    num_rows = graph.num_edges if on_edges else graph.num_nodes
     if labels.shape != target.unknown(num_rows).shape:
         raise ValueError(f"labels of shape {labels.shape} for {num_rows} rows")
+    if on_edges and not np.array_equal(edge_index, graph.edge_index):
+        raise ValueError("labels of edges that are not listed once and in order; write the file with Graph.to_npz")
     return replace(graph, target=target, y=target.encode(target.decode(labels)))
 
 

@@ -104,7 +104,12 @@ def common_columns(tables: Mapping[str, NodeTable], naming: Callable[[str], Abst
         return f"{names[k]}, {places(parts[k], 'node')(row - int(starts[k]))}"
 
     whole = pd.concat([part[parts[0].columns] for part in parts], ignore_index=True)
-    return Columns.fit(whole, _listed(first.features), first.columns, where)
+    found = Columns.fit(whole, _listed(first.features), first.columns, where)
+    if first.columns_like is None and set(found.as_text) - set(first._as_text()):
+        # what is text in one table may have been read as numbers in another, without their zeros
+        again = {name: replace(one, columns_like=found) for name, one in tables.items()}
+        return common_columns(again, naming)
+    return found
 
 
 def read_tables(
@@ -120,6 +125,8 @@ def read_tables(
 ) -> Graph:
     """`Graph.from_tables`."""
     if sp.issparse(edges):
+        if any((source, target, edge_weight, edge_features, edge_label)):
+            raise InputError("a matrix has no columns; leave source, target and what is about edges out")
         return _from_matrix(edges, nodes, directed)
     table, source, target = edge_columns(edges, source, target)
     ends = [id_column(table, name, "edge") for name in (source, target)]
@@ -163,7 +170,7 @@ def _from_matrix(edges: Any, nodes: NodeTable, directed: bool) -> Graph:
     graph = read_scipy(
         edges, parts.pop("x"), parts.pop("y"), **parts, kind=nodes.kind, directed=directed, weighted=True
     )
-    return replace(noted(graph, *notes), columns=columns, feature_names=names)
+    return replace(noted(graph, *notes), columns=columns, feature_names=names or graph.feature_names)
 
 
 def weight_column(table: Any, name: str) -> NDArray[np.float64]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmsnc.errors import InputError
-from dpmsnc.graph.cells import GAPS
+from dpmsnc.graph.cells import CODE, GAPS
 from dpmsnc.graph.clean import short_list
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def read_table(
         twice = short_list(frame.columns[frame.columns.duplicated()])
         raise InputError(f"the {kind} table has more than one column called {twice}; rename or drop them")
     # A named index is a column to its owner.
-    return frame.reset_index() if frame.index.name is not None else frame
+    return frame.reset_index(drop=frame.index.name in frame.columns) if frame.index.name is not None else frame
 
 
 def _frame(table: Any, kind: str) -> pd.DataFrame:
@@ -101,7 +101,7 @@ def _text_table(
 ) -> pd.DataFrame:
     import pandas as pd
 
-    lines = _checked_lines(path, kind, separator)
+    lines, codes = _checked_lines(path, kind, separator)
     # utf-8-sig: spreadsheet programs put a byte order mark before the first column's name.
     options: dict[str, Any] = {"sep": separator, "encoding": "utf-8-sig", "index_col": False}
     columns = pd.read_csv(path, nrows=0, **options).columns
@@ -109,26 +109,30 @@ def _text_table(
     text = {*filter(None, (*with_unnamed(text_columns[:num_first], rest), *text_columns))}
     # A class or a node may be called "NA" or "None"; only in feature columns do such words mean a gap.
     gaps = {c: GAPS for c in columns if c not in text}
-    typed = dict.fromkeys({*text, *(c for c in others if c in columns)}, str)
+    coded = [column for k, column in enumerate(columns) if k in codes]
+    typed = dict.fromkeys({*text, *coded, *(c for c in others if c in columns)}, str)
     frame = pd.read_csv(path, dtype=typed, keep_default_na=False, na_values=gaps, low_memory=False, **options)
     if len(lines) == len(frame):
         frame.attrs["source"] = Source(path.name, lines)
     return frame
 
 
-def _checked_lines(path: Path, kind: str, separator: str) -> NDArray[np.int64]:
-    """The line on which every row ends, or an `InputError` that names the line that is wrong."""
+def _checked_lines(path: Path, kind: str, separator: str) -> tuple[NDArray[np.int64], set[int]]:
+    """The line on which every row ends, and which columns hold codes such as 01234, whose zeros would be lost in a
+    number; or an `InputError` that names the line that is wrong."""
     csv.field_size_limit(LONGEST_CELL)
     with _opened(path) as file:
         reader = csv.reader(file, delimiter=separator)
         header = next((row for row in reader if row), [])
         _check_header(header, path, kind, separator)
         lines: list[int] = []
+        codes: set[int] = set()
         for row in reader:
             if len(row) != len(header) and row:
                 raise _ragged(path, kind, reader.line_num, len(row), header, not lines)
             lines += [reader.line_num] if row else []
-    return np.array(lines, dtype=np.int64)
+            codes.update(k for k, cell in enumerate(row) if cell[:1] == "0" and CODE.fullmatch(cell))
+    return np.array(lines, dtype=np.int64), codes
 
 
 def _opened(path: Path) -> TextIO:

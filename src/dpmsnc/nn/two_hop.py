@@ -27,6 +27,8 @@ def ring_operator(graph: GraphTensors, shared: int = 1) -> Operator:
 
 def ring(adjacency: sp.csr_array, shared: int = 1) -> sp.csr_array:
     """1 for nodes that are no neighbours and share at least so many; made of some rows at a time, never dense."""
+    # walks are counted, whatever the weights of edges
+    adjacency = sp.csr_array((np.ones_like(adjacency.data), adjacency.indices, adjacency.indptr), shape=adjacency.shape)
     parts, pairs = [], 0
     reached = sp.csr_array(adjacency + sp.eye_array(adjacency.shape[0], format="csr"))
     for rows in _parts(adjacency):

@@ -103,7 +103,8 @@ def plot_reliability(
 def shortened(name: Any, most: int = 16) -> str:
     """A class name that has room beside a picture."""
     text = str(name)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    text = text if len(text) <= most else f"{text[: most - 1]}…"
+    return text.replace("$", r"\$")  # which would begin a formula
 
 
 def _draw_reliability(ax: Axes, proba: NDArray[Any], y: NDArray[np.int64], bins: int, **look: Any) -> None:

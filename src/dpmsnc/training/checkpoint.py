@@ -78,7 +78,10 @@ def fingerprint(config: dict[str, Any], graph: Graph, train: np.ndarray, held_ba
     visible = train | held_back
     member = [] if graph.member is None else [graph.member]
     weights = [] if graph.edge_weight is None else [graph.edge_weight, np.float64(graph.weight_unit)]
-    for part in (graph.edge_index, graph.y[visible], train, held_back, *features, *member, *weights):
+    attributes = [] if graph.edge_attr is None else [graph.edge_attr]
+    directed = [np.bool_(True)] if graph.directed else []
+    parts = [graph.edge_index, graph.y[visible], train, held_back, *features, *member, *weights, *attributes, *directed]
+    for part in parts:
         digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()
 
