@@ -9,9 +9,11 @@ from sklearn.base import clone
 
 from dpmsnc.config import Sampling, Training
 from dpmsnc.errors import InputError, NotFittedError
+from dpmsnc.estimators import edge_regressor
 from dpmsnc.estimators.base import Estimator
 from dpmsnc.estimators.edge_regressor import TRAINING, DirectEdgeRegressor, EdgeRegressor
 from dpmsnc.graph import Graph
+from dpmsnc.nn.edges import EDGE_DENOISERS
 from dpmsnc.reasoning.tasks import TASKS, TaskStream, generator
 
 QUICK = replace(TRAINING, steps=6, evaluate_every=3)
@@ -185,3 +187,24 @@ def test_copying_is_learned_from_a_stream():
     model = EdgeRegressor(hidden_channels=8, num_layers=1, training=training).fit(TaskStream("edge_copy"))
     attributes, truth = TASKS["edge_copy"].draw(20, 10, generator(0, "test", 10))
     assert model.score(truth, attributes) > -0.005  # the variance is 1/3
+
+
+def test_complete_graphs_must_be_like_those_of_the_fit(streamed):
+    model = streamed
+    for wrong in (np.zeros((2, 3, 3, 2)), np.full((1, 3, 3), np.nan), np.zeros((0, 3, 3)), np.zeros((2, 0, 0))):
+        with pytest.raises(InputError):
+            model.predict(wrong)
+    with pytest.raises(InputError, match="mean squared error"):
+        model.score(np.zeros((1, 3, 3)), np.zeros((1, 3, 3)), metric="mae")
+
+
+def test_parts_of_many_graphs_have_noise_of_their_own(streamed, monkeypatch):
+    monkeypatch.setattr(edge_regressor, "ROWS_AT_A_TIME", 9)
+    drawn = streamed.sample(1, np.zeros((3, 3, 3)))[0]
+    assert not np.allclose(drawn[0], drawn[1]) and not np.allclose(drawn[1], drawn[2])
+
+
+def test_constant_edge_features_are_left_alone():
+    network = EDGE_DENOISERS["triples"](0, 1, 1)
+    network.standardise(torch.full((28, 1), 0.1))
+    assert network.scale.item() == 1.0

@@ -156,7 +156,9 @@ def validation_score(
     if isinstance(target, OneClass) and select_by is None:
         return validation_accuracy(answers, y_validation)
     if isinstance(target, Tags):
-        return best_threshold(answers, y_validation, nodes)[1]
+        threshold, score = best_threshold(answers, y_validation, nodes)
+        chosen = (answers > threshold).astype(np.int64)
+        return score if select_by is None else metric.gain(chosen, y_validation, nodes)
     predicted = target.nearest(torch.from_numpy(target.mean_field(answers))).numpy()
     return metric.gain(predicted, y_validation, nodes)
 

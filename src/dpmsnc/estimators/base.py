@@ -327,6 +327,7 @@ class Estimator(Parameters, ABC):
             np.array_equal(graph.ids, fitted.ids)
             and graph.has_edges_of(fitted)
             and (graph.x is fitted.x or same_features(graph.x, fitted.x))
+            and (graph.edge_attr is fitted.edge_attr or same_features(graph.edge_attr, fitted.edge_attr))
         )
 
     def _answer(self, asked: Graph, clamp_known: bool = True) -> NDArray[Any]:
@@ -340,9 +341,11 @@ class Estimator(Parameters, ABC):
         """Marginals that have all their mass on known labels."""
         return np.where(asked.known[:, None], self.target_.certain(asked.y), marginals)
 
-    def _generator(self, seed: int | None = None) -> torch.Generator:
+    def _generator(self, seed: int | torch.Generator | None = None) -> torch.Generator:
         import torch
 
+        if isinstance(seed, torch.Generator):
+            return seed
         chosen = self.seed if seed is None else seed
         check_number("seed", chosen, 0, LARGEST_SEED, whole=True)
         return torch.Generator().manual_seed(int(chosen))

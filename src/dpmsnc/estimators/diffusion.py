@@ -259,7 +259,7 @@ class DiffusionEstimator(Estimator):
         asked: Graph,
         num_samples: int,
         temperature: float,
-        seed: int | None,
+        seed: int | torch.Generator | None,
         clamp_known: bool = True,
         callback: Callback | None = None,
     ) -> NDArray[Any]:

@@ -39,6 +39,7 @@ from dpmsnc.estimators.diffusion import DiffusionEstimator
 from dpmsnc.graph import Graph
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
     from dpmsnc.diffusion.sampler import Callback
@@ -177,7 +178,8 @@ class EdgeRegressor(DiffusionEstimator):
             condition_on: As in `NodeClassifier.predict`, as are `clamp_known` and `callback`.
         """
         if (parts := self._complete(graph, known)) is not None:
-            answers = (self._answer(part, clamp_known, callback) for part in parts)
+            generator = self._generator()  # one for all parts, whose noise must differ
+            answers = (self._answer(part, clamp_known, callback, generator) for part in parts)
             return np.concatenate([y.reshape(part.attributes.shape[:3]) for y, part in zip(answers, parts)])
         asked = self._asked(graph, known, condition_on)
         return self._as_asked(graph, asked, self._answer(asked, clamp_known, callback))
@@ -194,7 +196,8 @@ class EdgeRegressor(DiffusionEstimator):
     ) -> Any:
         """Joint samples (num_samples, edges), of complete graphs (num_samples, graphs, n, n)."""
         if (parts := self._complete(graph, known)) is not None:
-            drawn = [self._draw(part, num_samples, temperature, seed) for part in parts]  # type: ignore[arg-type]
+            generator = self._generator(seed)
+            drawn = [self._draw(part, num_samples, temperature, generator) for part in parts]  # type: ignore[arg-type]
             shaped = [y.reshape(num_samples, *part.attributes.shape[:3]) for y, part in zip(drawn, parts)]
             return np.concatenate(shaped, axis=1)
         asked = self._asked(graph, known, condition_on)
@@ -211,6 +214,8 @@ class EdgeRegressor(DiffusionEstimator):
     ) -> float:
         """Less the mean squared error on edges whose label was not given."""
         if not isinstance(graph, Graph) and hasattr(graph, "shape"):
+            if metric not in (None, "mse"):
+                raise InputError(f"complete graphs are scored by their mean squared error, not by {metric!r}")
             error = np.square(self.predict(graph, known) - np.asarray(truth))
             return -float(np.mean(error if known is None else error[np.isnan(np.asarray(known))]))
         return super().score(truth, graph, known, condition_on=condition_on, metric=metric)
@@ -218,10 +223,18 @@ class EdgeRegressor(DiffusionEstimator):
     def _marginals(self, graph: Graph, y: NDArray[Any]) -> NDArray[np.float64]:
         return self._answer(graph.with_labels(y), clamp_known=False)[:, None]
 
-    def _answer(self, asked: Any, clamp_known: bool = True, callback: Callback | None = None) -> NDArray[Any]:
+    def _answer(
+        self,
+        asked: Any,
+        clamp_known: bool = True,
+        callback: Callback | None = None,
+        seed: int | torch.Generator | None = None,
+    ) -> NDArray[Any]:
         """The mean of joint samples, within the range that was learned from; known labels as they are."""
+        if not len(asked.y):
+            return np.empty(0)
         count = self.num_averaged if self.sampling.temperature > 0 and self.process == "gaussian" else 1
-        answer = self._draw(asked, count, self.sampling.temperature, None, False, callback).mean(axis=0)
+        answer = self._draw(asked, count, self.sampling.temperature, seed, False, callback).mean(axis=0)
         if self.clip:
             answer = answer.clip(*self.range_)
         if clamp_known:
@@ -241,8 +254,20 @@ class EdgeRegressor(DiffusionEstimator):
         y = np.full(attributes.shape[:3], np.nan) if known is None else np.asarray(known, dtype=np.float64)
         if y.shape != attributes.shape[:3]:
             raise InputError(f"known labels of shape {y.shape} for edges {attributes.shape[:3]}; put NaN where unknown")
+        self._check_complete(attributes)
         step = max(1, ROWS_AT_A_TIME // max(1, attributes.shape[1] ** 2))
         return list(_pieces(attributes, y, step))
+
+    def _check_complete(self, attributes: NDArray[np.float32]) -> None:
+        """Raise `InputError` unless the model answers for complete graphs with these attributes."""
+        shift: Any = self.denoiser_.shift
+        width, fitted = attributes.shape[3] if attributes.ndim == 4 else 1, len(shift)
+        if self.graph_.num_features or not self.graph_.directed:
+            raise InputError("the fitted graph has node features or edges without direction; pass a Graph like it")
+        if not attributes.size or not np.isfinite(attributes).all():
+            raise InputError("complete graphs need at least one edge, and attributes that are finite numbers")
+        if width != fitted:
+            raise InputError(f"edges have {width} attributes and had {fitted} at the fit; give the same")
 
     def _learn(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any], **options: Any) -> None:
         if graph.edge_weight is not None:
@@ -264,6 +289,9 @@ class EdgeRegressor(DiffusionEstimator):
     def _source(self, *parts: Any) -> Any:
         """Where training data come from: a stream, or graphs."""
         graph, _, optimiser, objective, generator, _ = parts
+        from dpmsnc.estimators.sources import check_metric
+
+        check_metric(self, graph)
         if self._is_stream:
             from dpmsnc.training.fresh import FreshGraphs
 
@@ -314,7 +342,9 @@ class EdgeRegressor(DiffusionEstimator):
         from dpmsnc.nn.edges import EDGE_DENOISERS
 
         check_choices(self, type(self).__init__)
-        check_range(self, seed=(0, LARGEST_SEED), num_averaged=(1, LIMITS["num_samples"]))
+        check_range(
+            self, seed=(0, LARGEST_SEED), num_averaged=(1, LIMITS["num_samples"]), threads=(1, LIMITS["threads"])
+        )
         for name in ("hidden_channels", "num_layers"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), 1, LIMITS[name], whole=True)
@@ -348,7 +378,8 @@ def nowhere() -> Graph:
     """What stands for the fitted graph of a model that was fitted to a stream: a node, with no edge and no label."""
     from dpmsnc.targets import RealValue
 
-    return Graph.build([], num_nodes=1, directed=True).with_labels(np.empty(0), RealValue(on="edge"))
+    nothing = np.zeros((0, 1), dtype=np.float32)
+    return Graph.build([], num_nodes=1, directed=True, edge_attr=nothing).with_labels(np.empty(0), RealValue(on="edge"))
 
 
 def _pieces(attributes: NDArray[np.float32], y: NDArray[np.float64], step: int) -> Iterator[CompleteGraphs]:

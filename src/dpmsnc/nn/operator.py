@@ -7,6 +7,7 @@ copies of the graph, so that one sparse product serves them all.
 from __future__ import annotations
 
 import functools
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal
@@ -61,9 +62,10 @@ class _Product(torch.autograd.Function):
 
 def _multiply(matrix: Tensor, h: Tensor) -> Tensor:
     out = h.new_empty(matrix.shape[0], *h.shape[1:])
-    flat = out.view(matrix.shape[0], -1)
+    width = math.prod(h.shape[1:])
+    flat = out.view(matrix.shape[0], width)
     # unlike `matrix @ h` and `torch.mm(..., out=)`, this neither fills a result with zeros first nor copies it after
-    torch.addmm(flat, matrix, h.reshape(h.shape[0], -1), beta=0, out=flat)
+    torch.addmm(flat, matrix, h.reshape(h.shape[0], width), beta=0, out=flat)
     return out
 
 

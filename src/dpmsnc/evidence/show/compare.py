@@ -212,7 +212,7 @@ def _best(cells: Sequence[Cell]) -> list[str]:
     printed = {
         paper_names(line.method, line.backbone): (line.label, one.paper.mean) for line, one in pairs[::-1] if one.paper
     }
-    theirs = dict(printed.values())
+    theirs = dict(reversed(printed.values()))
     if len(ours) < 2 or not theirs:
         return []
     choose, digits = min if is_error(pairs[0][1].metric) else max, cells[0].digits

@@ -45,9 +45,10 @@ class EdgeDenoiser(nn.Module):
 
     def standardise(self, edge_attr: Tensor) -> None:
         """Read edge attributes by their mean and deviation among these (edges, D) from now on."""
-        deviation = edge_attr.std(dim=0, correction=0)
-        self.shift.copy_(edge_attr.mean(dim=0))
-        self.scale.copy_(torch.where(deviation > 0, deviation, 1.0))
+        deviation, mean = torch.std_mean(edge_attr.double(), dim=0, correction=0)
+        varies = edge_attr.amax(dim=0) > edge_attr.amin(dim=0)  # rounding lets a constant deviate from its mean
+        self.shift.copy_(mean)
+        self.scale.copy_(torch.where(varies, deviation, 1.0))
 
     def encode_part(self, part: Part, x: Tensor | None, edge_attr: Tensor) -> Tensor:
         """What of edges depends on neither y_t nor t (rows, 1, ...), from features of nodes and edges."""

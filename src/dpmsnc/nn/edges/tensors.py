@@ -26,7 +26,7 @@ from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
 from dpmsnc.graph.features import Features
 
-MOST_PATHS = 5 * 10**7
+MOST_PATHS = 4 * 10**6
 """Paths of two edges that are listed at most to find the triples of a graph."""
 
 
