@@ -16,7 +16,7 @@ expect of the answers,
     F_a = mean_c 2 sum_{i: answered c} q_i(c) / (|{i: answered c}| + sum_i q_i(c)),
 
 which are made of the marginals alone. So the validation labels speak for themselves, and where they are few, which is
-usual of rare classes, the marginals that they calibrated speak for all other nodes.
+usual of rare classes, the marginals, which a diffusion model calibrates on them, speak for all other nodes.
 
 A rule belongs to the estimator and not to the target: targets of a fitted and another graph are compared, and joint
 samples are draws that know no rule.
