@@ -145,7 +145,8 @@ class Training:
     of them without a lead over the initialiser."""
     select_by: str | None = None
     """The metric of validation labels that chooses weights, such as "accuracy", "graph_accuracy" or, of marginals,
-    "roc_auc"; None takes the target's own, and with start="initialiser" the likelihood."""
+    "roc_auc"; None takes the target's own, and with start="initialiser" the likelihood. "macro_f1" also lets rare
+    classes weigh more in the answer."""
     batch_size: int | None = None
     """Graphs of a step where several fully labelled ones are learned from with start="random"; None takes all."""
     class_shares: ClassShares = "auto"

@@ -309,3 +309,14 @@ def test_tags_numbers_and_other_methods_from_tables(tmp_path, capsys):
     ]:
         assert main(["fit", "--out", str(tmp_path / "other"), *data, *words]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_help_of_fit_shows_everyday_flags_first_and_groups_the_others(capsys):
+    with pytest.raises(SystemExit):
+        main(["fit", "--help"])
+    text = capsys.readouterr().out
+    titles = [f"{name} options" for name in ("graph", "model", "schedule", "sampling", "sampling.guidance", "training")]
+    flags = ["--edges", "--seed", "--schedule.num-steps", "--sampling.method", "--sampling.guidance.norm"]
+    first = [" --out ", *(word for pair in zip(titles, [f" {flag} " for flag in flags]) for word in pair), titles[-1]]
+    places = [text.index(word) for word in first]
+    assert places == sorted(places) and text.index(" --seed ") < text.index(" --backbone ")

@@ -12,7 +12,7 @@ def runs(ours, simple, best):
     for seed in range(5):
         for row in ROWS:
             accuracy = best if row == "crf" else 0.6
-            macro = ours[seed] if row == OURS else simple[seed] if row == SIMPLE else 0.4
+            macro = ours[seed] if row in OURS else simple[seed] if row == SIMPLE else 0.4
             metrics = {"selected": {"accuracy": accuracy, "macro_f1": macro}, "last": None}
             metrics["majority"] = {"accuracy": 0.5, "macro_f1": 0.2}
             method = ROWS[row].method
@@ -33,9 +33,9 @@ def test_the_graph_is_read_from_raw_tables_and_shows_known_labels_alone():
 
 def test_the_notes_hold_both_statements_against_the_runs():
     notes = "\n".join(table(runs([0.50, 0.52, 0.48, 0.50, 0.50], [0.51, 0.50, 0.51, 0.50, 0.50], 0.605)).notes)
-    assert notes.count("(holds") == 2 and "accuracy 50.0, macro-F1 20.0" in notes
+    assert notes.count("(holds") == 4 and "accuracy 50.0, macro-F1 20.0" in notes
     notes = "\n".join(table(runs([0.40] * 5, [0.50, 0.51, 0.50, 0.50, 0.50], 0.62)).notes)
-    assert notes.count("(does not hold") == 2 and "the best other row, crf: -2.0 points" in notes
+    assert notes.count("(does not hold") == 4 and "the best other row, crf: -2.0 points" in notes
 
 
 def test_the_cheapest_row_runs_to_the_end():

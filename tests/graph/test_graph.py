@@ -290,3 +290,10 @@ def test_a_copy_with_other_features_does_not_remember_the_old_ones():
     other = replace(graph, x=np.ones((2, 2), dtype=np.float32))
     assert not torch.equal(GraphTensors.of(other).x, before)
     assert GraphTensors.of(graph.with_labels(graph.y)).x is before
+
+
+def test_notebooks_show_the_summary_with_names_escaped():
+    graph = Graph.build([(0, 1)], num_nodes=2, y=["<b>", "a & b"])
+    shown = graph._repr_html_()
+    assert "<b>" not in shown and "&lt;b&gt;" in shown and "a &amp; b" in shown
+    assert shown.startswith("<pre>") and shown.count("\n") == str(graph.summary()).count("\n")

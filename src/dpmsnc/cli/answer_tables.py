@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpmsnc.errors import InputError
+from dpmsnc.estimators.decision import most_probable
 from dpmsnc.estimators.diffusion import DiffusionEstimator
-from dpmsnc.estimators.threshold import most_probable
 from dpmsnc.files import write_whole
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.graph.cells import GAPS, WHOLE

@@ -12,7 +12,7 @@ import sys
 import typing
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import dataclass, field, is_dataclass, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,6 +23,7 @@ from dpmsnc.cli.words import check_label
 from dpmsnc.errors import FitWarning, InputError
 from dpmsnc.estimators.diffusion import DiffusionEstimator
 from dpmsnc.estimators.node_classifier import NodeClassifier
+from dpmsnc.estimators.params import RUN_TIME
 from dpmsnc.presets import preset
 
 if TYPE_CHECKING:
@@ -34,11 +35,18 @@ SettingName = Literal["synthetic", "homophilic", "heterophilic", "inductive", "i
 
 
 def model_flags() -> type[Any]:
-    """A dataclass with the arguments of `NodeClassifier` as fields."""
+    """A dataclass with the arguments of `NodeClassifier` as fields, those of every day first."""
     hints = typing.get_type_hints(NodeClassifier.__init__) | {"initialiser": str, "backbone": str}
-    arguments = inspect.signature(NodeClassifier).parameters.values()
-    fields = [(a.name, hints[a.name], a.default) for a in arguments]
+    arguments = sorted(inspect.signature(NodeClassifier).parameters.values(), key=lambda a: a.name not in RUN_TIME)
+    fields = [(a.name, _flag(hints[a.name]), a.default) for a in arguments]
     return make_dataclass("ModelFlags", fields, namespace={"__doc__": NodeClassifier.__doc__, "__module__": __name__})
+
+
+def _flag(hint: Any) -> Any:
+    """A flag without the name of the box that help shows it in; a group of settings has a name and box of its own."""
+    if is_dataclass(hint):
+        return Annotated[hint, tyro.conf.arg(prefix_name=False)]
+    return Annotated[hint, tyro.conf.OmitArgPrefixes]
 
 
 ModelFlags = model_flags()
@@ -50,7 +58,10 @@ class Fit:
 
     out: Path
     """Folder for the model."""
-    data: Annotated[GraphFlags, tyro.conf.arg(name="")] = field(default_factory=GraphFlags)
+    data: Annotated[GraphFlags, tyro.conf.arg(name="graph"), tyro.conf.OmitArgPrefixes] = field(
+        default_factory=GraphFlags
+    )
+    """The graph to learn from, and which columns of its tables mean what."""
     validation: float | None = 0.2
     """Share of the known labels that is held back to choose the best weights; None trains on all to the end."""
     validation_graphs: Path | None = None
@@ -69,7 +80,8 @@ class Fit:
     """The method, for example dpm-snc, masked-labels, gcn or lp; the options below are those of dpm-snc."""
     set: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """A setting of another method than dpm-snc, or of numbers on edges, as name=value."""
-    model: Annotated[Any, tyro.conf.arg(name="", constructor=ModelFlags)] = field(default_factory=ModelFlags)
+    model: Annotated[Any, tyro.conf.arg(name="model", constructor=ModelFlags)] = field(default_factory=ModelFlags)
+    """How and where it runs, then the network of dpm-snc; the paper's settings of diffusion are below."""
 
     def run(self) -> int:
         from dpmsnc.estimators.model_folder import CHECKPOINT, check_free, claimed, is_finished, save_model

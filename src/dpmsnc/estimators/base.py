@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dpmsnc.config import LARGEST_SEED, LIMITS, check_number
 from dpmsnc.errors import InputError
+from dpmsnc.estimators.decision import choose_decision, most_probable
 from dpmsnc.estimators.params import Parameters
 from dpmsnc.estimators.search_space import SearchSpace
 from dpmsnc.estimators.several import (
@@ -36,7 +37,6 @@ from dpmsnc.estimators.several import (
     same_features,
     union,
 )
-from dpmsnc.estimators.threshold import choose_threshold, most_probable
 from dpmsnc.graph import Graph
 from dpmsnc.graph.split import Mask
 from dpmsnc.registry import Registry
@@ -73,6 +73,9 @@ class Estimator(Parameters, ABC):
     validation_: NDArray[np.bool_]
     threshold_: float
     """Only after a fit to tags with validation labels: the probability above which a tag is answered."""
+    decision_weights_: NDArray[np.float64]
+    """Only after a fit with `select_by="macro_f1"` that found better answers than the most probable classes: what
+    probabilities are multiplied by before the largest is answered."""
 
     @abstractmethod
     def _fit(self, graph: Graph, y_train: NDArray[Any], y_validation: NDArray[Any]) -> None:
@@ -113,7 +116,7 @@ class Estimator(Parameters, ABC):
         self.train_, self.validation_ = train, held_back
         try:
             self._learn(graph, y_train, y_validation, **options)
-            choose_threshold(self)
+            choose_decision(self)
         except BaseException:
             self._abandon()
             raise

@@ -32,7 +32,7 @@ from dpmsnc.config import (
 from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.base import Estimator
-from dpmsnc.estimators.threshold import choose_threshold
+from dpmsnc.estimators.decision import answers_by_marginals, choose_decision
 from dpmsnc.graph import Graph
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class DiffusionEstimator(Estimator):
                 trainer.run(report)
             except KeyboardInterrupt:
                 self._keep(trainer, interrupted=True)
-                choose_threshold(self)
+                choose_decision(self)
                 raise
             telling.end(trainer)
             self._keep(trainer)
@@ -291,9 +291,7 @@ class DiffusionEstimator(Estimator):
         return torch.as_tensor(sharpened).cpu().numpy()
 
     def _answer(self, asked: Graph, clamp_known: bool = True, callback: Callback | None = None) -> NDArray[Any]:
-        from dpmsnc.targets import Tags
-
-        if isinstance(self.target_, Tags) and callback is None:  # a callback is shown the labelling that is answered
+        if answers_by_marginals(self) and callback is None:  # a callback is shown the labelling that is answered
             return super()._answer(asked, clamp_known)
         return self._draw(asked, 1, self.sampling.temperature, None, clamp_known, callback)[0]
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpmsnc.config import check_number
 from dpmsnc.errors import InputError
 from dpmsnc.files import group, with_nan
@@ -44,6 +47,8 @@ def state_of(model: DiffusionEstimator) -> tuple[dict[str, Tensor], dict[str, An
     }
     if hasattr(model, "threshold_"):
         values["threshold"] = model.threshold_
+    if hasattr(model, "decision_weights_"):
+        values["decision_weights"] = model.decision_weights_.tolist()
     if hasattr(model, "report_"):
         values["report"] = asdict(model.report_)
     if model.corrects_initialiser:
@@ -96,5 +101,15 @@ def model_from(
     if "threshold" in values:
         model.threshold_ = values["threshold"]
         check_number("threshold", model.threshold_, 0, 1)
+    if "decision_weights" in values:
+        model.decision_weights_ = _decision_weights(values["decision_weights"], len(model.classes_))
     (model.best_score_,) = with_nan([values["best_score"]])
     return model
+
+
+def _decision_weights(values: list[float], num_classes: int) -> NDArray[np.float64]:
+    for value in values:
+        check_number("decision_weights", value, 0)
+    if len(values) != num_classes:
+        raise ValueError("its decision weights are not one for every class")
+    return np.array(values, dtype=np.float64)

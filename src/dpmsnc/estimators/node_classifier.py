@@ -26,6 +26,7 @@ from dpmsnc.config import (
 from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.errors import FitWarning, InputError
 from dpmsnc.estimators.base import Graphs, Which
+from dpmsnc.estimators.decision import most_probable
 from dpmsnc.estimators.diffusion import DiffusionEstimator
 from dpmsnc.estimators.report import FitReport
 from dpmsnc.graph import Graph
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 class NodeClassifier(DiffusionEstimator):
     """Learns p(y_U | G, y_L) with a diffusion model over labels, and answers with joint labellings.
+
+    For unbalanced classes there is `training=Training(select_by="macro_f1")`: validation labels choose the network by
+    macro-F1, and `predict` answers with arg max_c w_c p_i(c), where rare classes weigh more (`decision_weights_`).
 
     Args:
         backbone: The graph network inside the denoiser: "gcn", "gat", "gcnii", "sage", "gin", or a residual network
@@ -163,7 +167,7 @@ class NodeClassifier(DiffusionEstimator):
             return TagReport.of(self)
         initialiser, answer = None, self.target_.unknown(len(self.graph_.y))
         if self.initialiser_proba_ is not None:  # which it is for fully labelled graphs
-            initialiser = self.initialiser_proba_.argmax(axis=1)
+            initialiser = most_probable(self, self.target_.of_mean_field(self.initialiser_proba_))
         if self.validation_.any():
             answer = self._answer(self._asked(None, None, "train"), clamp_known=False)
         choices = self.history_.choices
@@ -180,7 +184,8 @@ class NodeClassifier(DiffusionEstimator):
     ) -> Any:
         """The joint labelling of all nodes, by name, in the order of `graph.ids`; of several graphs, a list of them.
 
-        Tags are answered by their marginals: those above `threshold_`, which validation labels chose.
+        Tags are answered by their marginals: those above `threshold_`, which validation labels chose. So are classes
+        after `Training(select_by="macro_f1")`, with more weight for rare ones (`decision_weights_`).
 
         Args:
             graph: The graph to answer for, or several, by default what was fitted; another needs the same features.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -307,6 +308,10 @@ class Graph(Constructors):
         from dpmsnc.graph.summary import summarise
 
         return summarise(self, hidden_channels, num_layers, draws)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the summary."""
+        return f"<pre>{escape(str(self.summary()))}</pre>"
 
     @property
     def connectivity(self) -> tuple[int, int]:
