@@ -49,6 +49,7 @@ ROWS = {
     "dpm-snc": Row("dpm-snc-edges", by_dataset=DECAYED),
     "dpm-snc (triples)": Row("dpm-snc-triples"),
     "direct (triples)": Row("direct-triples"),
+    "feedforward": Row("feedforward"),
     "trivial rule": Row("trivial-rule"),
 }
 METRICS = {"mse": "n=10", "mse_large": "n=15"}

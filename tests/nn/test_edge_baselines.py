@@ -1,0 +1,54 @@
+"""Networks of the baselines on edges: their formulas, written out on a tiny graph."""
+
+import torch
+from torch.nn.functional import linear, relu
+
+from dpmsnc.nn.edges import EDGE_DENOISERS
+from dpmsnc.nn.edges.tensors import EdgeTensors
+from edge_graphs import complete_groups
+
+N = 3
+
+
+def network(name, **options):
+    torch.manual_seed(0)
+    return EDGE_DENOISERS[name](0, 1, 1, hidden_channels=8, **options).double()
+
+
+def tiny():
+    """One graph of three nodes, its attributes (3, 3), and labels of its edges (3, 3)."""
+    (group,) = complete_groups(((1, N),))
+    labels = torch.randn(N, N, generator=torch.Generator().manual_seed(1), dtype=torch.double)
+    return EdgeTensors.complete([group.double()]), group[0, :, :, 0].double(), labels
+
+
+def answer(made, y, generator=None):
+    graph, _, _ = tiny()
+    return made.evaluate(y.reshape(-1, 1, 1), 5, made.encode(graph), generator=generator)
+
+
+def gine(made, index, h, a, y):
+    """A layer of GINEConv, edge by edge."""
+    rows = []
+    for j in range(N):
+        total = h[j]
+        for i in range(N):
+            e = torch.cat([made.embed_attr(a[i, j].view(1)), made.embed_label(y[i, j].view(1))])
+            total = total + relu(h[i] + made.of_edge[index](e))
+        rows.append(made.of_node[index](total))
+    return torch.stack(rows)
+
+
+def on_ends(made, h):
+    """The head on both ends of every edge."""
+    pairs = [torch.cat([h[i], h[j]]) for i in range(N) for j in range(N)]
+    return linear(torch.stack(pairs), made.head.weight, made.head.bias)
+
+
+def test_an_edge_is_answered_from_its_ends():
+    made, (_, a, y) = network("ends"), tiny()
+    h = torch.zeros(N, 1, dtype=torch.double)
+    for index in range(3):
+        h = gine(made, index, h, a, y)
+    torch.testing.assert_close(answer(made, y)[:, 0], on_ends(made, h))
+    assert not any(name.startswith("time") for name in made.state_dict())
