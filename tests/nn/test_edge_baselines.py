@@ -4,6 +4,7 @@ import torch
 from torch.nn.functional import linear, relu
 
 from dpmsnc.nn.edges import EDGE_DENOISERS
+from dpmsnc.nn.edges.recurrent import LONGER
 from dpmsnc.nn.edges.tensors import EdgeTensors
 from edge_graphs import complete_groups
 
@@ -52,3 +53,29 @@ def test_an_edge_is_answered_from_its_ends():
         h = gine(made, index, h, a, y)
     torch.testing.assert_close(answer(made, y)[:, 0], on_ends(made, h))
     assert not any(name.startswith("time") for name in made.state_dict())
+
+
+def first_layer(made, a, y):
+    return gine(made, 0, torch.zeros(N, 1, dtype=torch.double), a, y)
+
+
+def test_the_tied_network_repeats_one_layer_and_recalls_its_input():
+    made, (_, a, y) = network("recurrent", num_layers=2), tiny()
+    first = h = first_layer(made, a, y)
+    expected = []
+    for _ in range(2 * LONGER):
+        h = gine(made, 1, made.norm(h), a, y) + made.recall(first)
+        expected.append(on_ends(made, h))
+    torch.testing.assert_close(answer(made, y, torch.Generator())[:, 0], expected[1])
+    torch.testing.assert_close(answer(made, y)[:, 0], expected[-1])
+
+
+def test_the_lstm_is_shown_the_same_in_every_round():
+    made, (_, a, y) = network("lstm", num_layers=2), tiny()
+    first = first_layer(made, a, y)
+    lstm = torch.nn.LSTM(8, 8).double()
+    lstm.load_state_dict({f"{name}_l0": value for name, value in made.cell.state_dict().items()})
+    for rounds, generator in ((2, torch.Generator()), (2 * LONGER, None)):
+        states, _ = lstm(first.expand(rounds, N, 8))
+        expected = on_ends(made, gine(made, 1, states[-1], a, y))
+        torch.testing.assert_close(answer(made, y, generator)[:, 0], expected)

@@ -57,6 +57,7 @@ BASELINE = {
 """What the baselines of Du et al. 2022 share; their rate of 1e-4 with batches of 512 would take hours."""
 FEEDFORWARD = BASELINE | {"network": "ends"}
 """One evaluation of the network, in which labels are zero."""
+TIED, LSTM = BASELINE | {"network": "recurrent"}, BASELINE | {"network": "lstm"}
 
 
 class TrivialRule(Parameters):
@@ -83,4 +84,6 @@ METHODS["dpm-snc-edges"] = Method(partial(_with_steps, EdgeRegressor, AS_PUBLISH
 METHODS["dpm-snc-triples"] = Method(partial(_with_steps, EdgeRegressor, TRIPLES), on="edge")
 METHODS["direct-triples"] = Method(partial(_with_steps, DirectEdgeRegressor, TRIPLES), on="edge")
 METHODS["feedforward"] = Method(partial(_with_steps, DirectEdgeRegressor, FEEDFORWARD), on="edge")
+METHODS["recurrent-tied"] = Method(partial(_with_steps, DirectEdgeRegressor, TIED), on="edge")
+METHODS["recurrent-lstm"] = Method(partial(_with_steps, DirectEdgeRegressor, LSTM), on="edge")
 METHODS["trivial-rule"] = Method(lambda seed, **settings: TrivialRule(**settings), on="edge")

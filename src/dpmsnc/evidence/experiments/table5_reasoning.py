@@ -50,6 +50,8 @@ ROWS = {
     "dpm-snc (triples)": Row("dpm-snc-triples"),
     "direct (triples)": Row("direct-triples"),
     "feedforward": Row("feedforward"),
+    "recurrent (tied)": Row("recurrent-tied"),
+    "recurrent (lstm)": Row("recurrent-lstm"),
     "trivial rule": Row("trivial-rule"),
 }
 METRICS = {"mse": "n=10", "mse_large": "n=15"}
