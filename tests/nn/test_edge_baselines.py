@@ -6,7 +6,7 @@ from torch.nn.functional import linear, relu
 from dpmsnc.nn.edges import EDGE_DENOISERS
 from dpmsnc.nn.edges.recurrent import LONGER
 from dpmsnc.nn.edges.tensors import EdgeTensors
-from edge_graphs import complete_groups
+from edge_graphs import complete_groups, listed_tensors
 
 N = 3
 
@@ -79,3 +79,29 @@ def test_the_lstm_is_shown_the_same_in_every_round():
         states, _ = lstm(first.expand(rounds, N, 8))
         expected = on_ends(made, gine(made, 1, states[-1], a, y))
         torch.testing.assert_close(answer(made, y, generator)[:, 0], expected)
+
+
+def test_pondering_halts_by_the_state_of_the_graph():
+    made, (_, a, y) = network("ponder", num_layers=3), tiny()
+    first = h = first_layer(made, a, y)
+    answers, p, left = [], [], 1.0
+    for n in range(3):
+        h = gine(made, 1, made.norm(h), a, y) + made.recall(first)
+        answers.append(on_ends(made, h))
+        halts = made.halt(h.amax(dim=0)).sigmoid() if n < 2 else torch.ones(1)
+        p.append(left * halts)
+        left = left * (1 - halts)
+    output = answer(made, y, torch.Generator())[:, 0]
+    torch.testing.assert_close(output[:, :3], torch.cat(answers, dim=1))
+    torch.testing.assert_close(output[:, 3:].exp(), torch.cat(p).double().expand(N * N, 3))
+
+
+def test_graphs_are_pooled_alike_in_blocks_and_lists():
+    groups = complete_groups(((2, 3), (1, 4)))
+    blocks, (listed,) = EdgeTensors.complete(groups), listed_tensors(groups).parts
+    nodes = torch.randn(10, 2, generator=torch.Generator().manual_seed(0))
+    pooled = [part.graph_max(h) for part, h in zip(blocks.parts, nodes.split([6, 4]))]
+    torch.testing.assert_close(listed.graph_max(nodes), torch.cat(pooled))
+    spread = [part.to_rows(values) for part, values in zip(blocks.parts, pooled)]
+    torch.testing.assert_close(listed.to_rows(torch.cat(pooled)), torch.cat(spread))
+    assert listed.num_graphs == 3 and [part.num_graphs for part in blocks.parts] == [2, 1]

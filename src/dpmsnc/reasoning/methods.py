@@ -18,6 +18,7 @@ from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.estimators.base import METHODS, Method, seeded
 from dpmsnc.estimators.edge_regressor import DirectEdgeRegressor, EdgeRegressor
 from dpmsnc.estimators.params import Parameters
+from dpmsnc.reasoning.ponder import PonderRegressor
 from dpmsnc.reasoning.tasks import TASKS, TaskStream
 
 TO_THE_END = 10**6
@@ -58,6 +59,8 @@ BASELINE = {
 FEEDFORWARD = BASELINE | {"network": "ends"}
 """One evaluation of the network, in which labels are zero."""
 TIED, LSTM = BASELINE | {"network": "recurrent"}, BASELINE | {"network": "lstm"}
+PONDER = BASELINE | {"network": "ponder", "sampling": Sampling(temperature=0.0, progressive=0.0)}
+"""Answers are expectations over rounds."""
 
 
 class TrivialRule(Parameters):
@@ -86,4 +89,5 @@ METHODS["direct-triples"] = Method(partial(_with_steps, DirectEdgeRegressor, TRI
 METHODS["feedforward"] = Method(partial(_with_steps, DirectEdgeRegressor, FEEDFORWARD), on="edge")
 METHODS["recurrent-tied"] = Method(partial(_with_steps, DirectEdgeRegressor, TIED), on="edge")
 METHODS["recurrent-lstm"] = Method(partial(_with_steps, DirectEdgeRegressor, LSTM), on="edge")
+METHODS["pondernet"] = Method(partial(_with_steps, PonderRegressor, PONDER), on="edge")
 METHODS["trivial-rule"] = Method(lambda seed, **settings: TrivialRule(**settings), on="edge")

@@ -52,6 +52,7 @@ ROWS = {
     "feedforward": Row("feedforward"),
     "recurrent (tied)": Row("recurrent-tied"),
     "recurrent (lstm)": Row("recurrent-lstm"),
+    "programmatic (PonderNet)": Row("pondernet"),
     "trivial rule": Row("trivial-rule"),
 }
 METRICS = {"mse": "n=10", "mse_large": "n=15"}

@@ -12,6 +12,7 @@ SAME_METHOD = {
     "dpm-snc-edges": "dpm-snc",
     "recurrent-tied": "recurrent",
     "recurrent-lstm": "recurrent",
+    "pondernet": "programmatic",
 }
 SAME_BACKBONE = {
     "gcn(improved=True)": "gcn",
