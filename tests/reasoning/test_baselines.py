@@ -7,7 +7,7 @@ from dpmsnc.estimators.base import METHODS, Estimator
 from dpmsnc.reasoning import methods  # noqa: F401 (which registers them)
 from dpmsnc.reasoning.tasks import TASKS, TaskStream, generator
 
-BASELINES = ("feedforward", "recurrent-tied", "recurrent-lstm", "pondernet")
+BASELINES = ("feedforward", "recurrent-tied", "recurrent-lstm", "pondernet", "iterative-feedforward")
 STREAM = TaskStream("shortest_path", num_validation=4)
 SMALL = {"hidden_channels": 16}
 

@@ -53,6 +53,7 @@ ROWS = {
     "recurrent (tied)": Row("recurrent-tied"),
     "recurrent (lstm)": Row("recurrent-lstm"),
     "programmatic (PonderNet)": Row("pondernet"),
+    "iterative-feedforward": Row("iterative-feedforward"),
     "trivial rule": Row("trivial-rule"),
 }
 METRICS = {"mse": "n=10", "mse_large": "n=15"}
