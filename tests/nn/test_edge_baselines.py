@@ -3,7 +3,9 @@
 import torch
 from torch.nn.functional import linear, relu
 
+from dpmsnc.diffusion.known import Known
 from dpmsnc.nn.edges import EDGE_DENOISERS
+from dpmsnc.nn.edges.energy import STEP_SIZE, STEPS, STEPS_ASKED
 from dpmsnc.nn.edges.recurrent import LONGER
 from dpmsnc.nn.edges.tensors import EdgeTensors
 from edge_graphs import complete_groups, listed_tensors
@@ -105,3 +107,48 @@ def test_graphs_are_pooled_alike_in_blocks_and_lists():
     spread = [part.to_rows(values) for part, values in zip(blocks.parts, pooled)]
     torch.testing.assert_close(listed.to_rows(torch.cat(pooled)), torch.cat(spread))
     assert listed.num_graphs == 3 and [part.num_graphs for part in blocks.parts] == [2, 1]
+
+
+def energy_of(made, a, y):
+    """The energy of one graph, written out."""
+    h = torch.zeros(N, 1, dtype=torch.double)
+    for index in range(3):
+        h = gine(made, index, h, a, y)
+    return made.head(h.amax(dim=0)).squeeze()
+
+
+def test_labels_descend_the_energy():
+    made, (_, a, y) = network("energy"), tiny()
+    slope = torch.autograd.functional.jacobian
+    for steps, generator in ((STEPS, torch.Generator()), (STEPS_ASKED, None)):
+        expected = y
+        for _ in range(steps):
+            expected = expected - STEP_SIZE * slope(lambda labels: energy_of(made, a, labels), expected)
+        torch.testing.assert_close(answer(made, y, generator).view(N, N), expected)
+
+
+def test_only_the_last_step_is_differentiated():
+    made, (_, a, y) = network("energy"), tiny()
+    target = torch.ones(N, N, dtype=torch.double)
+    output = answer(made, y, torch.Generator()).view(N, N)
+    (output - target).square().sum().backward()
+    gradients = [weight.grad for weight in made.parameters()]
+    before = y
+    for _ in range(STEPS - 1):
+        before = before - STEP_SIZE * torch.autograd.functional.jacobian(lambda y: energy_of(made, a, y), before)
+    before = before.detach().requires_grad_()
+    (slope,) = torch.autograd.grad(energy_of(made, a, before), before, create_graph=True)
+    loss = (before.detach() - STEP_SIZE * slope - target).square().sum()
+    expected = torch.autograd.grad(loss, list(made.parameters()), allow_unused=True)
+    for one, other in zip(gradients, expected, strict=True):
+        assert (one is None or not one.any()) if other is None else torch.allclose(one, other)
+    torch.testing.assert_close(made.reached.view(N, N), output.detach())
+
+
+def test_labels_that_are_shown_do_not_descend():
+    made, (graph, _, y) = network("energy", shows_known=True), tiny()
+    mask = torch.eye(N, dtype=torch.bool).flatten()
+    known = Known.of(torch.full((N * N, 1), 7.0, dtype=torch.double), mask)
+    with torch.inference_mode():
+        output = made(y.reshape(-1, 1, 1), 5, made.encode(graph), known)
+    assert (output[mask] == 7).all() and not (output[~mask, 0, 0] == y.flatten()[~mask]).any()

@@ -7,7 +7,7 @@ from dpmsnc.estimators.base import METHODS, Estimator
 from dpmsnc.reasoning import methods  # noqa: F401 (which registers them)
 from dpmsnc.reasoning.tasks import TASKS, TaskStream, generator
 
-BASELINES = ("feedforward", "recurrent-tied", "recurrent-lstm", "pondernet", "iterative-feedforward")
+BASELINES = ("feedforward", "recurrent-tied", "recurrent-lstm", "pondernet", "iterative-feedforward", "irem")
 STREAM = TaskStream("shortest_path", num_validation=4)
 SMALL = {"hidden_channels": 16}
 
@@ -39,6 +39,6 @@ def test_the_same_seed_gives_the_same_answer_in_the_shape_of_the_question(name, 
 def test_known_edges_come_back_unchanged(name):
     attributes, truth = TASKS["shortest_path"].draw(2, 4, generator(0, "test"))
     known = np.where(np.random.default_rng(0).random(truth.shape) < 0.5, truth.numpy() + 7, np.nan)
-    for conditioning in ("amortised", "guided"):
+    for conditioning in ("amortised", "guided") if name != "irem" else ("amortised",):
         answer = fitted(name, steps=2, conditioning=conditioning).predict(attributes, known)
         np.testing.assert_array_equal(answer[~np.isnan(known)], known[~np.isnan(known)])

@@ -18,6 +18,7 @@ from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.estimators.base import METHODS, Method, seeded
 from dpmsnc.estimators.edge_regressor import DirectEdgeRegressor, EdgeRegressor
 from dpmsnc.estimators.params import Parameters
+from dpmsnc.reasoning.irem import IREM
 from dpmsnc.reasoning.iterative import STEP, IterativeRegressor
 from dpmsnc.reasoning.ponder import PonderRegressor
 from dpmsnc.reasoning.tasks import TASKS, TaskStream
@@ -62,6 +63,7 @@ FEEDFORWARD = BASELINE | {"network": "ends"}
 TIED, LSTM = BASELINE | {"network": "recurrent"}, BASELINE | {"network": "lstm"}
 PONDER = BASELINE | {"network": "ponder", "sampling": Sampling(temperature=0.0, progressive=0.0)}
 """Answers are expectations over rounds."""
+ENERGY = BASELINE | {"network": "energy", "sampling": Sampling(temperature=1.0, progressive=0.0)}
 ITERATIVE = FEEDFORWARD | {
     "schedule": Schedule(num_steps=10),
     "sampling": Sampling(method=STEP, steps=None, temperature=1.0, progressive=0.0),
@@ -96,4 +98,5 @@ METHODS["recurrent-tied"] = Method(partial(_with_steps, DirectEdgeRegressor, TIE
 METHODS["recurrent-lstm"] = Method(partial(_with_steps, DirectEdgeRegressor, LSTM), on="edge")
 METHODS["pondernet"] = Method(partial(_with_steps, PonderRegressor, PONDER), on="edge")
 METHODS["iterative-feedforward"] = Method(partial(_with_steps, IterativeRegressor, ITERATIVE), on="edge")
+METHODS["irem"] = Method(partial(_with_steps, IREM, ENERGY), on="edge")
 METHODS["trivial-rule"] = Method(lambda seed, **settings: TrivialRule(**settings), on="edge")

@@ -54,6 +54,7 @@ ROWS = {
     "recurrent (lstm)": Row("recurrent-lstm"),
     "programmatic (PonderNet)": Row("pondernet"),
     "iterative-feedforward": Row("iterative-feedforward"),
+    "irem": Row("irem"),
     "trivial rule": Row("trivial-rule"),
 }
 METRICS = {"mse": "n=10", "mse_large": "n=15"}
