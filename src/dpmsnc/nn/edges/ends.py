@@ -2,9 +2,9 @@ r"""The network of the feedforward baselines of IREM (Du et al. 2022): an edge i
 
     h = three layers of GINEConv,        y_ij = W (h_i || h_j)
 
-No time enters. The decoder sees the edge itself only through sums at nodes, so that edge copy cannot be learned: the
-best that can be done is an error of (1 - 1/n) / 3. Where nothing is known of labels they are zero ("feedforward");
-where there is an estimate, it stands beside the attribute ("iterative feedforward").
+No time enters. The decoder sees the edge itself only through sums at nodes: on edge copy, the sum of the attributes at
+a node leaves an error of (1 - 1/n) / 3. Where nothing is known of labels they are zero ("feedforward"); where there is
+an estimate, it stands beside the attribute ("iterative feedforward").
 """
 
 from __future__ import annotations
@@ -17,15 +17,22 @@ from dpmsnc.nn.edges.gine import GINELayers
 from dpmsnc.nn.edges.tensors import Part
 
 
-class Ends(GINELayers):
-    """Layers that are not told the time, and a linear function of both ends."""
+class Untimed(GINELayers):
+    """Layers that are not told the time."""
 
     def make_head(self, width: int, inputs: int, label_channels: int) -> None:
         del self.time
-        self.head = nn.Linear(2 * width, label_channels)
 
     def embed(self, t: Tensor) -> Tensor:
         return torch.zeros(len(t), 1, device=t.device)
+
+
+class Ends(Untimed):
+    """A linear function of both ends."""
+
+    def make_head(self, width: int, inputs: int, label_channels: int) -> None:
+        super().make_head(width, inputs, label_channels)
+        self.head = nn.Linear(2 * width, label_channels)
 
     def of_ends(self, part: Part, h: Tensor) -> Tensor:
         """W (h_i || h_j) of every edge, from states (nodes, batch, width)."""

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from dpmsnc.nn.edges.base import EDGE_DENOISERS
-from dpmsnc.nn.edges.gine import GINELayers
+from dpmsnc.nn.edges.ends import Untimed
 from dpmsnc.nn.edges.tensors import Part
 
 STEP_SIZE = 100.0
@@ -24,19 +24,16 @@ STEPS, STEPS_ASKED = 10, 40
 
 
 @EDGE_DENOISERS.register("energy")
-class EnergyNetwork(GINELayers):
+class EnergyNetwork(Untimed):
     """The labels that steps along the gradient of the energy lead to, from those that are given."""
 
     reached: Tensor | None = None
     """The labels of the last step of training."""
 
     def make_head(self, width: int, inputs: int, label_channels: int) -> None:
-        del self.time
+        super().make_head(width, inputs, label_channels)
         self.label_channels = label_channels
         self.head = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
-
-    def embed(self, t: Tensor) -> Tensor:
-        return torch.zeros(len(t), 1, device=t.device)
 
     def energy(self, part: Part, x: Tensor | None, encoded: Tensor, labels: Tensor) -> Tensor:
         """E of every graph and batch entry (graphs, batch)."""
