@@ -1,5 +1,6 @@
 """Networks of the baselines on edges: their formulas, written out on a tiny graph."""
 
+import pytest
 import torch
 from torch.nn.functional import linear, relu
 
@@ -152,3 +153,17 @@ def test_labels_that_are_shown_do_not_descend():
     with torch.inference_mode():
         output = made(y.reshape(-1, 1, 1), 5, made.encode(graph), known)
     assert (output[mask] == 7).all() and not (output[~mask, 0, 0] == y.flatten()[~mask]).any()
+
+
+@pytest.mark.parametrize("name", ["ponder", "energy"])
+def test_the_order_of_nodes_and_the_form_of_a_graph_do_not_matter(name):
+    groups = [group.double() for group in complete_groups(((2, 4),))]
+    made, order = network(name), torch.tensor([2, 0, 3, 1])
+    y = torch.randn(32, 1, 1, generator=torch.Generator().manual_seed(1), dtype=torch.double)
+    forms = EdgeTensors.complete(groups), listed_tensors(groups)
+    answers = [made.evaluate(y, 5, made.encode(graph)) for graph in forms]
+    torch.testing.assert_close(*answers)
+    moved = EdgeTensors.complete([groups[0][:, order][:, :, order]])
+    y_moved = y.view(2, 4, 4)[:, order][:, :, order].reshape(32, 1, 1)
+    expected = answers[0].view(2, 4, 4, -1)[:, order][:, :, order].reshape(32, 1, -1)
+    torch.testing.assert_close(made.evaluate(y_moved, 5, made.encode(moved)), expected)
