@@ -62,3 +62,5 @@ def test_runs_count_valid_answers():
     selected = documents[0]["metrics"]["selected"]
     assert {"mse", "valid_sample", "valid_answer", "valid_sample_large"} <= selected.keys()
     assert [line[0] for line in table(documents).rows] == list(rows)
+    trainings = [row.build(0, "perfect_matching").training for row in MATCHINGS.rows.values()]
+    assert all(training.evaluate_every == training.steps for training in trainings)
