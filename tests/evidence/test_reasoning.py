@@ -12,6 +12,8 @@ from dpmsnc.evidence.experiments.known_edges import KNOWN_EDGES
 from dpmsnc.evidence.experiments.table5_reasoning import DATASETS, PAPER, REASONING, ROWS, figure, table
 from dpmsnc.evidence.run.experiment import Row, Run
 from dpmsnc.evidence.run.runner import outcome
+from dpmsnc.evidence.show.compare import all_lines
+from dpmsnc.evidence.show.paper import paper_names
 from dpmsnc.reasoning.methods import AS_PUBLISHED, TRIPLES, TrivialRule
 from dpmsnc.reasoning.scoring import StreamedTask
 
@@ -78,6 +80,13 @@ def test_rows_are_what_they_are_called():
     direct = ROWS["direct (triples)"].build(0)
     assert direct.configuration() == ours.configuration() and direct.process == "blank"
     assert registry.EXPERIMENTS.find("reasoning") is REASONING and set(DATASETS) == {name for name, _ in PAPER.columns}
+
+
+def test_every_row_of_the_paper_has_one_of_ours():
+    lines = all_lines(ROWS, PAPER)
+    assert all(line.implemented for line in lines)
+    printed = {paper_names(line.method, line.backbone) for line in lines}
+    assert printed >= PAPER.rows.keys()
 
 
 def test_steps_are_a_setting_of_a_row():

@@ -12,7 +12,7 @@ from dpmsnc.nn.edges import EDGE_DENOISERS, tensors
 from dpmsnc.nn.edges.tensors import Complete, EdgeTensors, Listed
 from edge_graphs import complete_groups, listed_tensors
 
-NAMES = ("gine", "triples")
+NAMES = ("gine", "triples", "ends", "recurrent", "lstm")
 
 
 def network(name, node_channels=0, edge_channels=1, shows_known=False, **options):

@@ -18,6 +18,9 @@ from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.estimators.base import METHODS, Method, seeded
 from dpmsnc.estimators.edge_regressor import DirectEdgeRegressor, EdgeRegressor
 from dpmsnc.estimators.params import Parameters
+from dpmsnc.reasoning.irem import IREM
+from dpmsnc.reasoning.iterative import STEP, IterativeRegressor
+from dpmsnc.reasoning.ponder import PonderRegressor
 from dpmsnc.reasoning.tasks import TASKS, TaskStream
 
 TO_THE_END = 10**6
@@ -48,6 +51,24 @@ AS_PUBLISHED = {
 TRIPLES = {"network": "triples", "conditioning": "guided", "training": TRAINING}
 """Ours: messages over triples, labels are predicted, ten steps of DDIM, 16 samples averaged."""
 
+BASELINE = {
+    "conditioning": "guided",
+    "num_averaged": 1,
+    "clip": False,
+    "training": replace(TRAINING, learning_rate=1e-3),
+}
+"""What the baselines of Du et al. 2022 share; their rate of 1e-4 with batches of 512 would take hours."""
+FEEDFORWARD = BASELINE | {"network": "ends"}
+"""One evaluation of the network, in which labels are zero."""
+TIED, LSTM = BASELINE | {"network": "recurrent"}, BASELINE | {"network": "lstm"}
+PONDER = BASELINE | {"network": "ponder", "sampling": Sampling(temperature=0.0, progressive=0.0)}
+"""Answers are expectations over rounds."""
+ENERGY = BASELINE | {"network": "energy", "sampling": Sampling(temperature=1.0, progressive=0.0)}
+ITERATIVE = FEEDFORWARD | {
+    "schedule": Schedule(num_steps=10),
+    "sampling": Sampling(method=STEP, steps=None, temperature=1.0, progressive=0.0),
+}
+
 
 class TrivialRule(Parameters):
     """What needs no learning: the edge's own attribute, two hops, or one min-plus step, whichever fits the task."""
@@ -72,4 +93,10 @@ def _with_steps(kind: type[EdgeRegressor], defaults: dict[str, Any], seed: int, 
 METHODS["dpm-snc-edges"] = Method(partial(_with_steps, EdgeRegressor, AS_PUBLISHED), on="edge")
 METHODS["dpm-snc-triples"] = Method(partial(_with_steps, EdgeRegressor, TRIPLES), on="edge")
 METHODS["direct-triples"] = Method(partial(_with_steps, DirectEdgeRegressor, TRIPLES), on="edge")
+METHODS["feedforward"] = Method(partial(_with_steps, DirectEdgeRegressor, FEEDFORWARD), on="edge")
+METHODS["recurrent-tied"] = Method(partial(_with_steps, DirectEdgeRegressor, TIED), on="edge")
+METHODS["recurrent-lstm"] = Method(partial(_with_steps, DirectEdgeRegressor, LSTM), on="edge")
+METHODS["pondernet"] = Method(partial(_with_steps, PonderRegressor, PONDER), on="edge")
+METHODS["iterative-feedforward"] = Method(partial(_with_steps, IterativeRegressor, ITERATIVE), on="edge")
+METHODS["irem"] = Method(partial(_with_steps, IREM, ENERGY), on="edge")
 METHODS["trivial-rule"] = Method(lambda seed, **settings: TrivialRule(**settings), on="edge")

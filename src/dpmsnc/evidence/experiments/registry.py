@@ -17,6 +17,7 @@ from dpmsnc.evidence.experiments.expressiveness import EXPRESSIVENESS
 from dpmsnc.evidence.experiments.figure1 import FIRST_FIGURE
 from dpmsnc.evidence.experiments.homophilic_paper import HOMOPHILIC_PAPER
 from dpmsnc.evidence.experiments.known_edges import KNOWN_EDGES
+from dpmsnc.evidence.experiments.matchings import MATCHINGS
 from dpmsnc.evidence.experiments.robustness import ROBUSTNESS
 from dpmsnc.evidence.experiments.scenarios import SCENARIO_PICTURES
 from dpmsnc.evidence.experiments.table1_synthetic import SYNTHETIC
@@ -38,6 +39,7 @@ for experiment in (
     INDUCTIVE,
     REASONING,
     KNOWN_EDGES,
+    MATCHINGS,
     FEW_STEPS,
     FIRST_FIGURE,
     SCENARIO_PICTURES,

@@ -1,8 +1,9 @@
 """Table 5: algorithmic reasoning with numbers on edges; ours beside the paper's, and larger graphs than the paper has.
 
 Weights are chosen by graphs of the validation stream. `dpm-snc` is the paper's network and sampler, `dpm-snc (triples)`
-ours, `direct (triples)` the same network without diffusion, `trivial rule` what needs no learning. On these tasks the
-answer is a function of the graph, so that a direct network may do as well as a diffusion model.
+ours, `direct (triples)` the same network without diffusion, `trivial rule` what needs no learning; the others are the
+baselines that the paper takes from Du et al. 2022. On these tasks the answer is a function of the graph, so that a
+direct network may do as well as a diffusion model.
 """
 
 from __future__ import annotations
@@ -49,6 +50,13 @@ ROWS = {
     "dpm-snc": Row("dpm-snc-edges", by_dataset=DECAYED),
     "dpm-snc (triples)": Row("dpm-snc-triples"),
     "direct (triples)": Row("direct-triples"),
+    # steps that take about as long as each other
+    "feedforward": Row("feedforward", {"steps": 25000}),
+    "recurrent (tied)": Row("recurrent-tied", {"steps": 15000}),
+    "recurrent (lstm)": Row("recurrent-lstm", {"steps": 7500}),
+    "programmatic (PonderNet)": Row("pondernet", {"steps": 9000}),
+    "iterative-feedforward": Row("iterative-feedforward", {"steps": 25000}),
+    "irem": Row("irem", {"steps": 4000}),
     "trivial rule": Row("trivial-rule"),
 }
 METRICS = {"mse": "n=10", "mse_large": "n=15"}

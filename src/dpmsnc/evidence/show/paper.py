@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-SAME_METHOD = {"dpm-snc-paper": "dpm-snc", "dpm-snc-edges": "dpm-snc"}
+SAME_METHOD = {
+    "dpm-snc-paper": "dpm-snc",
+    "dpm-snc-edges": "dpm-snc",
+    "recurrent-tied": "recurrent",
+    "recurrent-lstm": "recurrent",
+    "pondernet": "programmatic",
+}
 SAME_BACKBONE = {
     "gcn(improved=True)": "gcn",
     "gat(attention_dropout=True)": "gat",

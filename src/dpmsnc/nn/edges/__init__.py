@@ -1,6 +1,6 @@
 """Networks whose rows are edges; each file is one, and importing this package registers them all."""
 
-from dpmsnc.nn.edges import gine, triples  # noqa: F401 (they register themselves)
+from dpmsnc.nn.edges import ends, energy, gine, ponder, recurrent, triples  # noqa: F401 (they register themselves)
 from dpmsnc.nn.edges.base import EDGE_DENOISERS, EdgeDenoiser
 from dpmsnc.nn.edges.tensors import EdgeTensors
 

@@ -6,6 +6,7 @@ A row of a field (rows, batch, channels) is an edge from i to j. A network asks 
     sum_in         sum over edges (i, j) of e_ij, at every node j;  `max_in` the maximum
     reverse        e_ji, zero where there is no such edge
     triple_max     max over k of a_ik + b_kj, zero where there is no such k
+    graph_max      the maximum over the nodes of a graph;  `to_rows` takes what belongs to graphs to their edges
 
 `Complete` answers for graphs of one size in which every node leads to every node, itself included: all of it is
 broadcasting, nothing is indexed or padded. `Listed` answers for any list of edges. Both agree on complete graphs.
@@ -37,6 +38,10 @@ class Part(Protocol):
     num_nodes: int
 
     @property
+    def num_graphs(self) -> int:
+        """Graphs that the edges belong to."""
+
+    @property
     def loops(self) -> Tensor:
         """1 where an edge leads from a node to itself (rows,)."""
 
@@ -58,6 +63,10 @@ class Part(Protocol):
 
     def triple_max(self, a: Tensor, b: Tensor) -> Tensor: ...
 
+    def graph_max(self, nodes: Tensor) -> Tensor: ...
+
+    def to_rows(self, graphs: Tensor) -> Tensor: ...
+
 
 class Complete:
     """So many complete directed graphs of n nodes with self-loops; rows in the order of (graph, i, j)."""
@@ -65,6 +74,10 @@ class Complete:
     def __init__(self, count: int, n: int, device: torch.device | str = "cpu") -> None:
         self.count, self.n, self.device = count, n, device
         self.num_rows, self.num_nodes = count * n * n, count * n
+
+    @property
+    def num_graphs(self) -> int:
+        return self.count
 
     @property
     def loops(self) -> Tensor:
@@ -108,6 +121,12 @@ class Complete:
             torch.maximum(best, a[:, :, k].unsqueeze(2) + b[:, k].unsqueeze(1), out=best)
         return best.flatten(0, 2)
 
+    def graph_max(self, nodes: Tensor) -> Tensor:
+        return self.of_nodes(nodes).amax(dim=1)
+
+    def to_rows(self, graphs: Tensor) -> Tensor:
+        return graphs.repeat_interleave(self.n * self.n, dim=0)
+
 
 class Listed:
     """Any directed edges, each listed once, of one or several graphs."""
@@ -118,12 +137,16 @@ class Listed:
         self.member = torch.zeros(num_nodes, dtype=torch.long, device=source.device) if member is None else member
 
     @property
+    def num_graphs(self) -> int:
+        return int(self.member[-1]) + 1
+
+    @property
     def loops(self) -> Tensor:
         return (self.source == self.target).float()
 
     @cached_property
     def row_of_node(self) -> Tensor:
-        first = torch.zeros(int(self.member[-1]) + 1, dtype=torch.long, device=self.source.device)
+        first = torch.zeros(self.num_graphs, dtype=torch.long, device=self.source.device)
         first[self.member[self.source]] = torch.arange(self.num_rows, device=self.source.device)
         return first[self.member]
 
@@ -177,6 +200,12 @@ class Listed:
     def triple_max(self, a: Tensor, b: Tensor) -> Tensor:
         first, second, closing = self.triples
         return largest(a.index_select(0, first) + b.index_select(0, second), closing, self.num_rows)
+
+    def graph_max(self, nodes: Tensor) -> Tensor:
+        return largest(nodes, self.member, self.num_graphs)
+
+    def to_rows(self, graphs: Tensor) -> Tensor:
+        return graphs.index_select(0, self.member[self.source])
 
 
 def largest(values: Tensor, index: Tensor, count: int) -> Tensor:
