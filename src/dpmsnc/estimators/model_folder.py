@@ -102,8 +102,8 @@ def read_model(kind: type[Kind], folder: Path) -> Kind:
 def restored(kind: type[Kind], folder: Path, description: dict[str, Any]) -> Kind:
     """The estimator that a description and the files it names hold."""
     from dpmsnc.baselines import initialiser  # noqa: F401 (the kinds of all baselines are known then)
-    from dpmsnc.estimators import edge_regressor  # noqa: F401 (and those of edges)
     from dpmsnc.graph import Graph
+    from dpmsnc.reasoning import methods  # noqa: F401 (and those of edges)
     from dpmsnc.training.checkpoint import load_state
 
     found = KINDS.get(str(name := description.get("kind")))

@@ -88,7 +88,7 @@ class PonderRegressor(DirectEdgeRegressor):
         asked: Any,
         num_samples: int,
         temperature: float,
-        seed: int | None,
+        seed: int | torch.Generator | None,
         clamp_known: bool = True,
         callback: Callback | None = None,
     ) -> NDArray[Any]:
