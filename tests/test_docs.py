@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,13 @@ def python_blocks(page: str) -> str:
     return "".join(kept)
 
 
+def notebook_cells(kind: str | None = None) -> list[Any]:
+    """The kind and the text of every cell of the tutorial's notebook; of one kind, the texts alone."""
+    cells = json.loads((DOCS / "tutorial.ipynb").read_text())["cells"]
+    pairs = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
+    return pairs if kind is None else [text for found, text in pairs if found == kind]
+
+
 @pytest.mark.filterwarnings("ignore::dpmsnc.errors.FitWarning")
 def test_new_graphs_and_new_nodes(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -40,9 +48,11 @@ def test_new_graphs_and_new_nodes(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.filterwarnings("ignore::dpmsnc.errors.FitWarning")
 def test_the_tutorial(tmp_path, monkeypatch, capsys):
+    """Cell by cell, as a notebook runs it."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    exec(compile(python_blocks("tutorial.md"), "docs/tutorial.md", "exec"), names)
+    for cell in notebook_cells("code"):
+        exec(compile(cell, "docs/tutorial.ipynb", "exec"), names)
     graph, labels, truth = names["graph"], names["labels"], names["truth"]
     assert list(graph.ids) == names["people"] and 20 < graph.known.sum() < 60
     assert all(labels[k] == truth[name] for k, name in enumerate(graph.ids) if graph.known[k])
@@ -50,6 +60,12 @@ def test_the_tutorial(tmp_path, monkeypatch, capsys):
     np.testing.assert_array_equal(names["again"].predict_proba(), names["probabilities"])
     assert {"compare.html", "confusion.png"} <= {path.name for path in tmp_path.iterdir()}
     assert names["found"].recommended in capsys.readouterr().out
+
+
+def test_the_notebook_is_the_tutorial():
+    page = (DOCS / "tutorial.md").read_text()
+    cells = [cell if kind == "markdown" else f"```python\n{cell}\n```" for kind, cell in notebook_cells()]
+    assert "\n\n".join(cells) == page.strip()
 
 
 def test_links_between_pages_lead_somewhere():
