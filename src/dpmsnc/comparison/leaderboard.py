@@ -7,7 +7,8 @@ in different splits overlap, so that s^2 / J would be too small; the variance of
 
 and intervals of 95 % use the t distribution with J - 1 degrees of freedom. Two methods are compared by their
 differences split by split, with the same formula. Recommended is the simplest method that is behind the best one by no
-more than a standard error of this difference.
+more than a standard error of this difference and by no more than two points: where labels are few the error is large,
+and a simple method is not enough because nothing can be told.
 
 References: Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 2003; the rule of one standard
 error is that of Breiman et al., "Classification and Regression Trees", 1984.
@@ -32,6 +33,9 @@ from dpmsnc.progress import spelled
 
 if TYPE_CHECKING:
     import pandas as pd
+
+LITTLE = 0.02
+"""Lead of the best method, as a share of 1 or in nats, beyond which a simpler one is not enough."""
 
 
 @dataclass(frozen=True)
@@ -151,9 +155,13 @@ class Comparison:
 
     @property
     def choice(self) -> Row:
-        """The simplest method that is behind the best one by no more than a standard error."""
-        best = self.best
-        return next(row for row in self.rows if row is best or within_chance(best.lead(row, self.by)))
+        """The simplest method that is little behind the best one; the most frequent class where none is surely ahead of
+        that."""
+        return next(row for row in self.rows if row is self.best or self._is_enough(row))
+
+    def _is_enough(self, row: Row) -> bool:
+        lead = self.best.lead(row, self.by)
+        return within_chance(lead) and (row.name == "majority" or lead.mean <= LITTLE)
 
     @property
     def recommended(self) -> str:
@@ -189,9 +197,10 @@ class Comparison:
         if not simpler:
             return f"it has the best {shown.title} and is the simplest of all"
         lead = best.lead(simpler[0], self.by)
+        sure = "within a standard error, so that more labels may change it" if within_chance(lead) else "more than that"
         return (
             f"its {shown.title} of {self._mean(best)} is the best, and ahead of the best simpler method, "
-            f"{simpler[0].name}, by {signed(lead, shown)}, which is more than a standard error"
+            f"{simpler[0].name}, by {signed(lead, shown)}; with its standard error behind ±, this is {sure}"
         )
 
     @property
