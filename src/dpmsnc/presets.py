@@ -128,4 +128,4 @@ def preset(name: str, setting: str) -> dict[str, Any]:
     if name != "paper" or setting not in settings:
         known = ", ".join(settings)
         raise InputError(f"no preset {name!r} for {setting!r}; there is 'paper' for the settings {known}")
-    return _REASONING if setting == "reasoning" else _MODEL | _PAPER[setting]
+    return dict(_REASONING) if setting == "reasoning" else _MODEL | _PAPER[setting]
