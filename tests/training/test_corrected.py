@@ -14,6 +14,7 @@ from dpmsnc import NodeClassifier, Sampling, Schedule, Training
 from dpmsnc.baselines.crf import CRF
 from dpmsnc.config import Guidance
 from dpmsnc.diffusion.known import Known
+from dpmsnc.diffusion.posterior import Beliefs
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.nn.denoiser import Denoiser
 from dpmsnc.nn.operator import GraphTensors
@@ -84,6 +85,31 @@ def test_marginals_are_those_of_the_initialiser_raised_to_the_sharpness():
     q = model.initialiser_._marginals(graph, graph.y).clip(1e-6) ** model.sharpness_
     expected = q / q.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.predict_proba(clamp_known=False, num_samples=2), expected, atol=1e-3)
+
+
+class IndependentLabels:
+    """The denoiser of labels that are drawn one by one with the same probabilities."""
+
+    most_samples = 1000
+
+    def __init__(self, p: list[float]) -> None:
+        self.log_p = torch.tensor(p).log()
+
+    def given(self, known: Known) -> Beliefs:
+        return lambda evidence: self.log_p + evidence
+
+
+@pytest.mark.parametrize("sharpness", [0.5, 1.0, 2.0])
+def test_samples_are_as_sharp_as_marginals(monkeypatch, sharpness: float):
+    graph, _ = two_coloured_tree()
+    model = classifier().fit(graph, validation=None)
+    monkeypatch.setattr(model, "sharpness_", sharpness)
+    monkeypatch.setattr(model.initialiser_, "denoiser", lambda graph, *labels: IndependentLabels([0.3, 0.7]))
+    path = Graph.build([(i, i + 1) for i in range(49)], num_nodes=50, classes=[0, 1])
+    odds = (0.7 / 0.3) ** sharpness
+    np.testing.assert_allclose(model.predict_proba(path)[:, 1], odds / (1 + odds), atol=1e-4)
+    assert (model.sample(200, path, seed=0) == 1).mean() == pytest.approx(odds / (1 + odds), abs=0.02)
+    np.testing.assert_array_equal(model.sample(1, path, temperature=0)[0], model.predict(path))
 
 
 def test_the_initialiser_is_asked_again_when_labels_are_known():

@@ -52,9 +52,10 @@ class Posterior:
         known: Known,
         sampling: Sampling,
         initial: InitialDenoiser | None = None,
+        sharpness: float = 1.0,
     ) -> None:
-        """`initial` is the denoiser that the network corrects, if it does."""
-        self.denoiser, self.objective, self.initial = denoiser, objective, initial
+        """`initial` is the denoiser that the network corrects, if it does; `sharpness` calibrates what it says."""
+        self.denoiser, self.objective, self.initial, self.sharpness = denoiser, objective, initial, sharpness
         self.context = denoiser.precompute(graph, objective.schedule.num_steps)
         self.known, self.sampling, self.target = known, sampling, objective.target
 
@@ -164,10 +165,18 @@ class Posterior:
         recorder: HiddenRecorder | None = None,
         beliefs: Beliefs | None = None,
     ) -> Estimate:
+        """What the network says about y_t.
+
+        A network that is too sure, or not sure enough, is so about what it concludes from the graph and from other
+        labels. What y_t says about its own label is exact, so sharpness leaves that as it is.
+        """
         context = self.context
         if beliefs is not None:
             context = replace(context, offset=beliefs(self.objective.evidence(y_t, t)))
         output = self.denoiser(self.objective.scale_input(y_t, t), t, context, shown, recorder=recorder)
+        if self.sharpness != 1:
+            evidence = self.objective.evidence(y_t, t)
+            output = evidence + self.sharpness * (output - evidence)
         return self.objective.estimate(output, y_t, t)
 
     def eps(self, y_t: Tensor, t: Tensor) -> Tensor:

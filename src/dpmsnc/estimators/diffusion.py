@@ -244,7 +244,7 @@ class DiffusionEstimator(Estimator):
 
         return Objective(self.schedule, self.parameterisation, self.training.weighting, self.process, self.target_)
 
-    def _posterior(self, asked: Graph) -> Posterior:
+    def _posterior(self, asked: Graph, sharpness: float = 1.0) -> Posterior:
         """p_theta(y_U | G, y_L) given the known labels of a graph."""
         from dpmsnc.diffusion.known import Known
         from dpmsnc.diffusion.posterior import Posterior
@@ -252,7 +252,7 @@ class DiffusionEstimator(Estimator):
         known = Known.of(self.target_.field(self._tensor(asked.y)), self._tensor(asked.known))
         sampling = replace(self.sampling, progressive=self.progressive_)
         initial = self.initialiser_.denoiser(asked, asked.y) if self.corrects_initialiser else None
-        return Posterior(self.denoiser_, self._objective(), self._tensors(asked), known, sampling, initial)
+        return Posterior(self.denoiser_, self._objective(), self._tensors(asked), known, sampling, initial, sharpness)
 
     def _draw(
         self,
@@ -263,15 +263,15 @@ class DiffusionEstimator(Estimator):
         clamp_known: bool = True,
         callback: Callback | None = None,
     ) -> NDArray[Any]:
-        """Joint labellings (num_samples, nodes, ...) as labels."""
+        """Joint labellings (num_samples, nodes, ...) as labels: drawn with the calibration of the marginals, or at
+        temperature 0 the one that the network's own estimates lead to."""
         from dpmsnc.nn.process import threads
 
         check_number("num_samples", num_samples, 1, LIMITS["num_samples"], whole=True)
         check_number("temperature", temperature, 0)
         with threads(self.threads):
-            labels = self._posterior(asked).sample(
-                num_samples, temperature, self._generator(seed), callback, clamp_known
-            )
+            posterior = self._posterior(asked, self.sharpness_ if temperature > 0 else 1.0)
+            labels = posterior.sample(num_samples, temperature, self._generator(seed), callback, clamp_known)
         drawn = labels.transpose(0, 1).cpu().numpy()
         if clamp_known:  # to the last digit, which the field of a real value has not
             drawn[:, asked.known] = asked.y[asked.known]

@@ -117,10 +117,10 @@ class IREM(DirectEdgeRegressor):
     def _objective(self) -> Objective:
         return Descent(self.schedule, self.parameterisation, self.training.weighting, self.process, self.target_)
 
-    def _posterior(self, asked: Any) -> Posterior:
+    def _posterior(self, asked: Any, sharpness: float = 1.0) -> Posterior:
         if self.conditioning == "guided" and asked.known.any():
             raise InputError("labels that descend an energy cannot be guided; fit with conditioning='amortised'")
-        return super()._posterior(asked)
+        return super()._posterior(asked, sharpness)
 
     def _source(self, *parts: Any) -> Any:
         if not self._is_stream:
