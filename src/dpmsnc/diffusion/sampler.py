@@ -7,6 +7,9 @@ alpha_{t|s} = alpha_bar_t / alpha_bar_s and beta_{t|s} = 1 - alpha_{t|s}:
 
     y_s = (y_t - beta_{t|s} / sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_{t|s}) + sigma_{t|s} z
 
+*ancestral-denoised* (the authors' code for numbers on edges): the same with z = 0 in the last step. Algorithm 2 draws z
+there too. Classes do not notice; the squared error of a number would be larger by beta_1.
+
 *ddim* (Song et al. 2021, eta = 0): the same marginals along a deterministic path, for any number of steps
 
     y_s = sqrt(alpha_bar_s) y_0 + sqrt(1 - alpha_bar_s) eps
@@ -99,6 +102,14 @@ class Ancestral(Step):
         if self.schedule.variance == "posterior":
             variance *= (1 - alpha_bar_s) / (1 - alpha_bar_t)
         return float(variance**0.5)
+
+
+@STEPS.register("ancestral-denoised")
+class AncestralDenoised(Ancestral):
+    """Ancestral steps, the last of which answers with the mean."""
+
+    def sigma(self, t: int, s: int) -> float:
+        return super().sigma(t, s) if s > 0 else 0.0
 
 
 @STEPS.register("ddim")
