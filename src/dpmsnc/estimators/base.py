@@ -95,7 +95,8 @@ class Estimator(Parameters, ABC):
         Args:
             graph: The graph, or several.
             validation: A share of the known labels, ids or a mask: held back to choose among what was learned from the
-                others. Or graphs of their own. None trains on all labels.
+                others; of several graphs a list of ids or masks, one for each. Or graphs of their own. None trains on
+                all labels.
         """
         return self._fit_split(graph, validation)
 
