@@ -37,6 +37,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dpmsnc.deadline import check_time
 from dpmsnc.diffusion.objective import Estimate
 from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.registry import Registry
@@ -165,6 +166,7 @@ def reverse(
     """
     y = noise(like.new_empty(shape))
     for t, s in pairwise(step.schedule.grid(steps)):
+        check_time()
         y_t = y
         y, estimate = step(denoise, y_t, t, s, noise)
         if callback is not None:
