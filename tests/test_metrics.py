@@ -2,9 +2,10 @@ import networkx as nx
 import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
-from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
+from sklearn.metrics import accuracy_score, f1_score, mean_absolute_error, r2_score, roc_auc_score
 from sklearn.metrics import log_loss as sklearn_log_loss
 
+from dpmsnc.estimators.number_report import NumberReport
 from dpmsnc.graph import Graph
 from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.metrics import (
@@ -14,12 +15,14 @@ from dpmsnc.metrics import (
     graph_accuracy,
     log_loss,
     macro_f1,
+    mae,
     micro_f1,
     mse,
     pair_calibration_error,
     pair_log_score,
     pair_tables,
     product_of_marginals,
+    r2,
     roc_auc,
     scores,
     simulated_calibration_error,
@@ -204,6 +207,20 @@ def test_metrics_of_other_targets_are_those_of_scikit_learn():
     assert roc_auc(two, binary, mask) == pytest.approx(roc_auc_score(binary[asked], two[asked, 1]))
     values = np.array([1.0, np.nan, 3.0])
     assert mse(np.array([2.0, 0.0, 3.0]), values, np.ones(3, dtype=bool)) == pytest.approx(0.5)
+
+
+def test_errors_of_numbers_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    truth, predicted, mask = rng.normal(size=30), rng.normal(size=30), rng.random(30) < 0.7
+    truth[:5] = np.nan
+    asked = mask & ~np.isnan(truth)
+    assert mae(predicted, truth, mask) == pytest.approx(mean_absolute_error(truth[asked], predicted[asked]))
+    assert r2(predicted, truth, mask) == pytest.approx(r2_score(truth[asked], predicted[asked]))
+    assert np.isnan(r2(np.zeros(2), np.ones(2), np.ones(2, dtype=bool)))
+    report = NumberReport.of(predicted, truth, mask, "edge")
+    assert report.r2 == pytest.approx(1 - report.mse / report.mse_of_mean) and report.num_rows == asked.sum()
+    assert report.mae_of_mean == pytest.approx(np.abs(truth[asked] - truth[asked].mean()).mean())
+    assert str(report).splitlines()[0].split() == ["edges", str(asked.sum())]
 
 
 def test_a_graph_is_right_if_all_its_nodes_are():

@@ -70,7 +70,8 @@ class Sampling:
     """How labels are drawn from a trained model."""
 
     method: str = "multistep"
-    """The reverse step: "multistep", "ddim", "ancestral" (the paper's), or one that was registered in `STEPS`."""
+    """The reverse step: "multistep", "ddim", "ancestral" (the paper's), "ancestral-denoised" (the same without noise in
+    the last step), or one that was registered in `STEPS`."""
     steps: int | None = 10
     """Network evaluations per run; None means all T steps of the schedule."""
     temperature: float = 0.0

@@ -30,9 +30,9 @@ SCRATCH = r"\.[0-9a-f]{8}"
 LARGEST_JSON = 16 * 2**20
 """Bytes of the largest JSON text that is read or written."""
 SMALL_ARRAYS = 2**28
-"""Bytes that the arrays of any file may take, however well they are compressed."""
+"""Bytes that the arrays or the table of any file may take, however well they are compressed."""
 LARGEST_GROWTH = 16
-"""How many times their file arrays may be that take more than `SMALL_ARRAYS`."""
+"""How many times their file arrays or a table may be that take more than `SMALL_ARRAYS`."""
 
 
 def write_whole(path: Path, data: bytes | str) -> None:
@@ -168,10 +168,15 @@ def read_arrays(path: str | os.PathLike[str], names: Iterable[str]) -> tuple[dic
         raise InputError(f"cannot read {path} ({error!r}); pass an .npz file as described in docs/data.md") from error
 
 
+def most_unpacked(stored: int) -> int:
+    """Bytes that the content of a compressed file of so many bytes may take."""
+    return max(SMALL_ARRAYS, LARGEST_GROWTH * stored)
+
+
 def _checked_total(members: Iterable[ZipInfo], stored: int) -> int:
     """Bytes that all members take together when they are unpacked."""
     total = sum(info.file_size for info in members)
-    if total > max(SMALL_ARRAYS, LARGEST_GROWTH * stored):
+    if total > most_unpacked(stored):
         raise ValueError(f"a file of {stored:,} bytes declares arrays of {total:,}; store them without compression")
     return total
 

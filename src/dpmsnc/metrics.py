@@ -7,7 +7,8 @@ With truth y, prediction p and the nodes M asked about (those of the mask that h
     graph accuracy      share of graphs of which every i in M is right,
     macro, micro F1     unweighted mean of the F1 of classes or tags on M; F1 of all of them together,
     ROC AUC             chance that a node of a class is given it with more probability than one of another class,
-    MSE                 mean of (p_i - y_i)^2, of real values,
+    MSE, MAE            mean of (p_i - y_i)^2 and of |p_i - y_i|, of real values,
+    R^2                 1 - MSE / variance of y_i, which the mean of all y_i has 0 of,
     calibration error   sum_b |B_b| / |M| |accuracy(B_b) - confidence(B_b)|, with M divided into bins B_b by the
                         confidence max_c P(c) of its nodes; finite M have one above 0 though P were the truth,
     log-loss            mean of -log max(P_i(y_i), 1e-12), in nats.
@@ -155,6 +156,18 @@ def mse(predicted: Labels, truth: Labels, mask: Mask) -> float:
     return _mean((predicted - truth)[_asked(truth, mask)] ** 2)
 
 
+def mae(predicted: Labels, truth: Labels, mask: Mask) -> float:
+    """Mean absolute error of the masked nodes."""
+    return _mean(np.abs(predicted - truth)[_asked(truth, mask)])
+
+
+def r2(predicted: Labels, truth: Labels, mask: Mask) -> float:
+    """Share of the variance of the masked nodes that is explained; nan where they do not vary."""
+    y = truth[_asked(truth, mask)]
+    varies = y.size > 0 and y.max() > y.min()
+    return 1 - mse(predicted, truth, mask) / float(y.var()) if varies else np.nan
+
+
 def calibration_error(probabilities: NDArray[np.floating], truth: Labels, mask: Mask, bins: int = 15) -> float:
     """Expected calibration error of the most probable class, over equally wide bins of its probability."""
     chosen = probabilities[_asked(truth, mask)]
@@ -266,4 +279,6 @@ METRICS.update(
     roc_auc=Metric(roc_auc, fits=("class", "tags"), needs="probabilities"),
     calibration_error=Metric(calibration_error, needs="probabilities", higher_is_better=False),
     mse=Metric(mse, fits=("value",), higher_is_better=False, unit=""),
+    mae=Metric(mae, fits=("value",), higher_is_better=False, unit=""),
+    r2=Metric(r2, fits=("value",), unit=""),
 )

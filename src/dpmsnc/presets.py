@@ -112,12 +112,12 @@ _REASONING: dict[str, Any] = {
     "num_layers": 3,
     "conditioning": "guided",
     "parameterisation": "epsilon",
-    "schedule": Schedule(num_steps=80, offset=0.01),
-    # one answer, drawn with all its noise
-    "sampling": replace(_SAMPLING, temperature=1.0),
+    "schedule": Schedule(num_steps=80, offset=0.01, beta_min=0.01, beta_max=0.99),
+    # one answer, drawn with all its noise but that of the last step, of which beta_1 would stay in every squared error
+    "sampling": replace(_SAMPLING, method="ancestral-denoised", temperature=1.0),
     "num_averaged": 1,
     "clip": False,
-    "training": replace(_LONG, steps=10**7, time_draws=8),
+    "training": replace(_LONG, steps=10**7, time_draws=8, batch_size=64),
 }
 """Of an estimator of numbers on edges; its network is no backbone of nodes."""
 

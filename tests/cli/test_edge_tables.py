@@ -51,6 +51,85 @@ def test_samples_have_a_row_for_every_edge(folder):
     assert list(samples.columns) == ["source", "target", "sample_0", "sample_1", "sample_2"] and len(samples) == 15
 
 
+@pytest.fixture
+def scored(folder, tmp_path):
+    """Answers, and an edge table that has the true numbers, with the ends of edges in the other order."""
+    assert run("predict", folder / "model", "--out", tmp_path / "answer.csv") == 0
+    truth = pd.read_csv(folder / "roads.csv")
+    truth["weight"] = (3 * truth["length"]).round(3)
+    truth[["to", "from", "length", "weight"]].to_csv(tmp_path / "truth.csv", index=False)
+    return tmp_path
+
+
+def printed(text):
+    return {line[:26].strip(): float(line[26:]) for line in text.splitlines()}
+
+
+def test_numbers_on_edges_are_scored_where_they_were_not_known(scored, folder, capsys):
+    words = ("evaluate", scored / "answer.csv", "--truth", scored / "truth.csv", "--target-column", "weight")
+    assert run(*words) == 0
+    found = printed(capsys.readouterr().out)
+    answer, truth = pd.read_csv(scored / "answer.csv"), pd.read_csv(scored / "truth.csv")
+    both = answer.merge(truth, left_on=["source", "target"], right_on=["from", "to"])[~answer["known"]]
+    error = both["value"] - both["weight"]
+    assert found["edges"] == len(both) == 5
+    assert found["mse"] == pytest.approx((error**2).mean(), rel=1e-4)
+    assert found["mae"] == pytest.approx(error.abs().mean(), rel=1e-4)
+    assert found["mse of the mean"] == pytest.approx(both["weight"].var(ddof=0), rel=1e-4)
+    assert found["r2"] == pytest.approx(1 - found["mse"] / found["mse of the mean"], abs=1e-4)
+    model = EdgeRegressor.load(folder / "model")
+    report = model.evaluate({(a, b): w for a, b, w in zip(truth["from"], truth["to"], truth["weight"])})
+    assert report.mse == pytest.approx(found["mse"], rel=1e-4) and report.on == "edge"
+    assert run(*words[:4], "--label", "weight", "--source", "from", "--target", "to") == 0
+    assert printed(capsys.readouterr().out) == found
+
+
+def test_edges_in_both_directions_are_not_the_same(tmp_path, capsys):
+    answer = pd.DataFrame(
+        {"graph": ["g"] * 3, "source": ["a", "b", "c"], "target": ["b", "a", "a"], "value": [1, 5, 9]}
+    )
+    truth = pd.DataFrame({"graph": ["g"] * 3, "s": ["a", "b", "a"], "t": ["b", "a", "c"], "w": [1, 6, 7]})
+    answer.to_csv(tmp_path / "answer.csv", index=False)
+    truth.to_csv(tmp_path / "truth.csv", index=False)
+    assert run("evaluate", tmp_path / "answer.csv", "--truth", tmp_path / "truth.csv") == 0
+    found = printed(capsys.readouterr().out)
+    assert (found["edges"], found["mse"]) == (2, 0.5)
+
+
+def test_numbers_on_nodes_are_scored(tmp_path, capsys):
+    pd.DataFrame({"id": [1, 2, 3], "value": [1.0, 2.0, 4.0], "known": [1, 0, 0]}).to_csv(
+        tmp_path / "p.csv", index=False
+    )
+    pd.DataFrame({"name": [3, 2, 1], "age": [3, None, 9]}).to_csv(tmp_path / "t.csv", index=False)
+    assert run("evaluate", tmp_path / "p.csv", "--truth", tmp_path / "t.csv") == 0
+    found = printed(capsys.readouterr().out)
+    assert (found["nodes"], found["mse"], found["mae of the mean"]) == (1, 1, 0) and np.isnan(found["r2"])
+
+
+def test_what_cannot_be_scored_on_edges_says_why(scored, capsys):
+    truth = pd.read_csv(scored / "truth.csv")
+    files = {
+        "elsewhere": truth.assign(to=truth["to"] + "!"),
+        "twice": pd.concat([truth, truth]),
+        "words": truth.assign(weight="long"),
+        "given": truth.assign(weight=truth["weight"].where(pd.read_csv(scored / "answer.csv")["known"])),
+    }
+    for name, table in files.items():
+        table.to_csv(scored / f"{name}.csv", index=False)
+    column, picture = ("--target-column", "weight"), ("--picture", scored / "p.svg")
+    for name, words, message in (
+        ("truth", (), "name the one with the numbers (--target-column)"),
+        ("truth", ("--target-column", "width"), "no column 'width'"),
+        ("truth", (*column, *picture), "leave them out"),
+        ("elsewhere", (*column, "--source", "from"), "no edge of the truth table is among the predictions"),
+        ("twice", column, "more than once"),
+        ("words", column, "long"),
+        ("given", column, "every edge with a true number was known"),
+    ):
+        assert run("evaluate", scored / "answer.csv", "--truth", scored / f"{name}.csv", *words) == 2, name
+        assert message in capsys.readouterr().err, name
+
+
 def test_other_edge_tables_are_answered(folder):
     table = pd.DataFrame({"a": ["x", "y"], "b": ["y", "z"], "length": [0.1, 0.9], "weight": [None, 7.5]})
     table.to_csv(folder / "new.csv", index=False)

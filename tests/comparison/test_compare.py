@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from dpmsnc.comparison.budget import Budget
 from dpmsnc.comparison.contestants import CONTESTANTS, chosen, unsuited
 from dpmsnc.comparison.leaderboard import Comparison, Estimate, Row, Run
 from dpmsnc.comparison.splits import draw_splits
+from dpmsnc.deadline import OutOfTime, check_time, until
 from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN
 
@@ -177,6 +179,57 @@ def test_a_budget_leaves_out_what_no_longer_fits(monkeypatch):
     assert "Left out: gcn" in str(found)
     with pytest.raises(InputError, match="no method could be fitted: majority: its splits would not"):
         compare(GRAPH, methods=["majority"], splits=3, budget=0.5)
+
+
+def test_a_first_split_longer_than_its_share_of_the_budget_is_stopped(monkeypatch):
+    """The clock goes on by 1 s in every step, and a step of training is all that a method does."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("dpmsnc.comparison.budget.time.monotonic", lambda: clock.now)
+    steps = {"majority": [1, 1, 1], "gcn": [1, 1, 1000], "sage": [1000], "crf": [1]}
+
+    def one(contestant: Any, split: Any, truth: Any) -> Run:
+        for _ in range(steps[contestant.name].pop(0)):
+            check_time()
+            clock.now += 1
+        return row("lp", [0.5]).runs[0]
+
+    monkeypatch.setattr(module, "run", one)
+    found = compare(GRAPH, methods=["majority", "sage", "crf"], splits=3, budget=63)
+    assert found.left_out["sage"] == "stopped by the budget in split 1 of 3, after 20 s" and clock.now == 23
+    assert "20 s or more each" in found.left_out["crf"]
+    assert "Left out: sage (stopped by the budget in split 1 of 3, after 20 s)." in str(found)
+    clock.now, steps["majority"] = 0.0, [1, 1, 1]
+    found = compare(GRAPH, methods=["majority", "gcn"], splits=3, budget=30)
+    assert found.left_out["gcn"] == "stopped by the budget in split 3 of 3, after 25 s" and clock.now == 30
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["pta", "gcn", "neighbourhood-linear", "neighbourhood-trees", "crf", "masked-labels", "dpm-snc", "grand", "gmnn"],
+)
+def test_every_method_stops_at_a_deadline(name):
+    (contestant,) = chosen([name])
+    split = draw_splits(GRAPH, 2, seed=0)[0]
+    with pytest.raises(OutOfTime), until(time.monotonic()):
+        module.run(contestant, split, GRAPH)
+
+
+def test_training_and_sampling_stop_at_a_deadline():
+    model = NodeClassifier(initialiser=CRF("lp", "none"), **SMALL)
+
+    def now(trainer: Any) -> None:
+        if trainer.step == 3:
+            raise OutOfTime
+
+    with pytest.raises(OutOfTime):
+        model.fit(GRAPH, progress=now)
+    assert not hasattr(model, "graph_")
+    model.fit(GRAPH)
+    with pytest.raises(OutOfTime), until(time.monotonic()):
+        model.sample(2)
+    with until(time.monotonic() + 60):
+        assert model.sample(2).shape == (2, 40)
+    check_time()
 
 
 def test_a_method_that_cannot_be_fitted_is_named(monkeypatch):

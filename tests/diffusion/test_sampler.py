@@ -11,7 +11,7 @@ from dpmsnc.diffusion.guidance import Guided
 from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.objective import Estimate
 from dpmsnc.diffusion.posterior import adopt_confident
-from dpmsnc.diffusion.sampler import DDIM, Ancestral, Multistep, Noise, reverse
+from dpmsnc.diffusion.sampler import DDIM, STEPS, Ancestral, Multistep, Noise, reverse
 from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.targets import OneClass
 
@@ -59,6 +59,17 @@ def test_ancestral_noise_has_the_temperature_and_sigma():
 
     y_s, _ = Ancestral(SCHEDULE)(silent, y_t, t, t - 1, Noise(0.5, generator()))
     assert y_s.std().item() == pytest.approx(0.5 * SCHEDULE.sigma[t], rel=0.02)
+
+
+@pytest.mark.parametrize(("name", "added"), [("ancestral", SCHEDULE.beta[1]), ("ancestral-denoised", 0.0)])
+def test_a_perfect_network_errs_by_the_noise_of_the_last_step(name, added):
+    truth = torch.full((1, 20_000, 1), 0.3, dtype=torch.float64)
+
+    def perfect(y_t, t):
+        return Estimate((y_t - A[t] ** 0.5 * truth) / (1 - A[t]) ** 0.5, truth)
+
+    y = reverse(perfect, STEPS[name](SCHEDULE), (1, 20_000, 1), Noise(1, generator()), truth)
+    assert (y - truth).square().mean().item() == pytest.approx(added, rel=0.05, abs=1e-12)
 
 
 @pytest.mark.parametrize("variance", ["beta", "posterior"])

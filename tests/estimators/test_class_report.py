@@ -76,8 +76,13 @@ def test_evaluate_asks_for_what_was_not_given():
     values = Graph.build([(0, 1)], y=[1.0, None], kind="value")
     short = Training(steps=2, evaluate_every=2)
     model = NodeClassifier(training=short, hidden_channels=4, start="random").fit(values, None)
-    with pytest.raises(InputError, match="a label here is a value"):
-        model.evaluate([1.0, 2.0])
+    errors = model.evaluate([1.0, 2.0])
+    assert (errors.num_rows, errors.on) == (1, "node")
+    assert errors.mse == pytest.approx(-model.score([1.0, 2.0]))
+    assert model.score([1.0, 2.0], metric="mae") == pytest.approx(-errors.mae)
+    tags = Graph.build([(0, 1)], y=[{"a"}, None], kind="tags")
+    with pytest.raises(InputError, match="a label here is a tags"):
+        LabelPropagation().fit(tags).evaluate([{"a"}, {"a"}])
 
 
 @pytest.mark.filterwarnings("ignore::dpmsnc.errors.FitWarning")

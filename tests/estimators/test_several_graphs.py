@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from coupled_trees import exact, partly_known_trees, trees
 from dpmsnc import NodeClassifier, Sampling, Schedule, Training
 from dpmsnc.baselines import METHODS
 from dpmsnc.errors import InputError
+from dpmsnc.estimators.several import divided
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.graph.batch import GraphBatch
 from pairwise_models import marginals_of
@@ -174,6 +176,51 @@ def test_what_does_not_fit_is_named(fitted):
         fitted.predict([])
     with pytest.raises(InputError, match="build one with"):
         fitted.predict([TEST[0], "graph.npz"])
+
+
+def test_validation_labels_of_several_graphs_are_named_graph_by_graph():
+    graphs = [path(3, 0), path(4, 1), path(2, 2)]
+    mask = [False, False, True, False]
+    _, train, held_back = divided(graphs, [["n1"], np.array(mask), None], 0, "fit")
+    assert np.flatnonzero(held_back).tolist() == [1, 5] and (train == ~held_back).all()
+    _, _, again = divided(graphs, held_back, 0, "fit")
+    assert (again == held_back).all()
+    assert divided(graphs, torch.tensor(0.3), 0, "fit")[2].sum() == 3
+
+
+@pytest.mark.parametrize(
+    ("validation", "message"),
+    [
+        (["n1"], "names rows of 2 graphs.*a list with ids, a mask or None for each graph, or graphs of their own"),
+        (["n1", "n2"], "names rows of 2 graphs"),
+        ("n1", "names rows of 2 graphs"),
+        ([0, 1], "names rows of 2 graphs"),
+        (np.array([True, False]), "names rows of 2 graphs"),
+        ([["n1"], ["n9"]], "validation of graph 1 of 2: .*'n9'"),
+        ([[], ["n1"]], "validation of graph 1 of 2: validation node n1 has no known label"),
+        (np.array([False, True, False, False, True]), "validation of graph 1 of 2: validation node n1 has no known"),
+        ([[True], None], "validation of graph 0 of 2: a validation mask has one entry per node, 3"),
+        ([None, None], "names no node"),
+    ],
+)
+def test_wrong_validation_labels_of_several_graphs_are_named_as_their_owner_knows_them(validation, message):
+    first, second = path(3, 0), path(2, 1)
+    graphs = [first, second.with_labels(np.array([second.y[0], UNKNOWN]))]
+    with pytest.raises(InputError, match=message):
+        divided(graphs, validation, 0, "fit")
+
+
+def test_validation_labels_of_edges_are_named_by_a_mask():
+    graph = Graph.build([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")], edge_y=[1.0, 2.0, 3.0, None])
+    missing = int(np.flatnonzero(~graph.known)[0])
+    ends = ", ".join(str(graph.ids[k]) for k in graph.edge_index[:, missing])
+    for validation, message in (
+        (["a"], "a mask with a boolean for each edge"),
+        (~graph.known, f"validation edge {ends} has no known label"),
+        ([True], "one entry per edge, 4"),
+    ):
+        with pytest.raises(InputError, match=message):
+            divided(graph, validation, 0, "fit")
 
 
 def test_a_union_knows_its_graphs_and_keeps_that_in_a_file(tmp_path):

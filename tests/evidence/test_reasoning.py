@@ -14,6 +14,7 @@ from dpmsnc.evidence.run.experiment import Row, Run
 from dpmsnc.evidence.run.runner import outcome
 from dpmsnc.evidence.show.compare import all_lines
 from dpmsnc.evidence.show.paper import paper_names
+from dpmsnc.presets import preset
 from dpmsnc.reasoning.methods import AS_PUBLISHED, TRIPLES, TrivialRule
 from dpmsnc.reasoning.scoring import StreamedTask
 
@@ -80,6 +81,16 @@ def test_rows_are_what_they_are_called():
     direct = ROWS["direct (triples)"].build(0)
     assert direct.configuration() == ours.configuration() and direct.process == "blank"
     assert registry.EXPERIMENTS.find("reasoning") is REASONING and set(DATASETS) == {name for name, _ in PAPER.columns}
+
+
+def test_the_row_of_the_paper_is_the_preset_but_for_its_steps():
+    built, printed = ROWS["dpm-snc"].build(0, "shortest_path"), preset("paper", "reasoning")
+    assert {name: getattr(built, name) for name in printed if name != "training"} == {
+        name: value for name, value in printed.items() if name != "training"
+    }
+    assert replace(built.training, steps=printed["training"].steps) == printed["training"]
+    assert not built.training.stratified and built.training.batch_size == 64
+    assert built.schedule.beta[1] == 0.01 and built.schedule.beta[80] == 0.99
 
 
 def test_every_row_of_the_paper_has_one_of_ours():

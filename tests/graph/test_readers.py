@@ -1,5 +1,6 @@
 import gzip
 import os
+import sys
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -408,6 +409,8 @@ def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):
         raise ImportError("no engine")
 
     monkeypatch.setattr(pd, "read_parquet", missing)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "edges.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match=r'pip install "dpmsnc\[parquet\]"'):
         Graph.from_tables(tmp_path / "edges.parquet")

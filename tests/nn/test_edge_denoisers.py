@@ -158,6 +158,49 @@ def test_too_many_paths_are_refused(monkeypatch):
         part.triple_max(torch.zeros(16, 1, 1), torch.zeros(16, 1, 1))
 
 
+def listed(seed=0):
+    source, target = (torch.rand(20, 20, generator=torch.Generator().manual_seed(seed)) < 0.4).nonzero(as_tuple=True)
+    return Listed(source, target, 21)
+
+
+def test_triples_found_a_few_at_a_time_are_the_same_in_the_same_order(monkeypatch):
+    expected = listed().triples
+    for paths in (1, 7, 100):
+        monkeypatch.setattr(tensors, "PATHS_AT_A_TIME", paths)
+        assert all(torch.equal(a, b) for a, b in zip(listed().triples, expected))
+    assert [len(rows) for rows in Listed(*torch.zeros(2, 0, dtype=torch.long), 3).triples] == [0, 0, 0]
+
+
+def test_triples_worked_on_in_parts_give_the_same_numbers_gradients_and_take_less_memory(monkeypatch):
+    part, generator = listed(), torch.Generator().manual_seed(1)
+    a, b = (torch.randn(part.num_rows, 2, 3, generator=generator).round(decimals=1) for _ in range(2))
+    kept = []
+
+    def found():
+        kept.append(0)
+        leaves = [each.clone().requires_grad_() for each in (a, b)]
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda x: (kept.append(kept.pop() + x.numel()), x)[1], lambda x: x
+        ):
+            best = part.triple_max(*leaves)
+        best.square().sum().backward()
+        with torch.no_grad():
+            return [best.detach(), part.triple_max(a, b), *(leaf.grad for leaf in leaves)]
+
+    expected = found()
+    assert torch.equal(expected[0], expected[1]) and (expected[0] == 0).any()
+    for name in ("ENTRIES_AT_A_TIME", "MOST_KEPT"):
+        monkeypatch.setattr(tensors, name, 50)
+    assert all(torch.equal(x, y) for x, y in zip(found(), expected))
+    assert kept[1] < kept[0] / 2
+
+
+def test_too_many_triples_are_refused_with_what_to_do(monkeypatch):
+    monkeypatch.setattr(tensors, "MOST_TRIPLES", 10)
+    with pytest.raises(InputError, match=r'triples of edges.*network="gine".*Graph\.subgraph'):
+        _ = listed().triples
+
+
 def test_triples_of_complete_graphs_are_min_plus_up_to_signs():
     lengths = torch.rand(2, 6, 6)
     found = -Complete(2, 6).triple_max(-lengths.view(72, 1, 1), -lengths.view(72, 1, 1))

@@ -171,6 +171,14 @@ def test_spectral_tells_cliques_apart_and_refuses_another_graph():
         model.predict(cliques(size=8)[0].with_labels(np.full(16, -1), graph.target))
 
 
+def test_spectral_refuses_several_graphs_before_it_computes_anything(monkeypatch):
+    monkeypatch.setattr("dpmsnc.baselines.spectral.embedding", None)
+    for graphs, validation in (([GRAPH, GRAPH], None), ([GRAPH], [GRAPH])):
+        with pytest.raises(InputError, match=r"there are several; fit it on one of them, or take .* gcn, sage or lp"):
+            Spectral().fit(graphs, validation=validation)
+    assert [type(base).__name__ for base in TagPool().fit([GRAPH, GRAPH]).bases_] == ["LabelPropagation"]
+
+
 def test_an_isolated_node_and_a_tag_without_examples_have_a_place():
     graph = Graph.build([(0, 1), (1, 2)], num_nodes=4, y=np.array([[1, 0], [1, 0], [0, 0], [-1, -1]]), kind="tags")
     model = Spectral().fit(graph)

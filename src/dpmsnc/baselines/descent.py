@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dpmsnc.deadline import check_time
 from dpmsnc.graph import UNKNOWN
 from dpmsnc.metrics import selecting
 
@@ -98,6 +99,7 @@ def descend(
 
 def take_step(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
     """One step along the gradient, which is shortened to length 1 where it is longer."""
+    check_time()
     optimiser.zero_grad()
     loss.backward()
     torch.nn.utils.clip_grad_norm_([p for group in optimiser.param_groups for p in group["params"]], 1.0)

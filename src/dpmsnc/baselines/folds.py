@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmsnc.baselines.base import Baseline
+from dpmsnc.deadline import check_time
 from dpmsnc.graph import UNKNOWN, Graph
 
 NUM_FOLDS = 4
@@ -63,6 +64,7 @@ def answers(
         if (shown == UNKNOWN).all():  # the only label there is
             yield graph.target.ignorance(graph.num_nodes)
             continue
+        check_time()
         yield fitted(build(), graph, shown)._marginals(graph, shown)
 
 

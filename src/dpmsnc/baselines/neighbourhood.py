@@ -38,6 +38,7 @@ from scipy.special import softmax
 from dpmsnc.baselines.base import Baseline, Ranges
 from dpmsnc.baselines.trees import Trees, boosted, staged, within
 from dpmsnc.config import ScalingName, check_number
+from dpmsnc.deadline import check_time
 from dpmsnc.errors import ModelFileError
 from dpmsnc.estimators.base import METHODS, Method, seeded
 from dpmsnc.graph import UNKNOWN, Graph
@@ -255,6 +256,7 @@ def logistic(
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
+    check_time()
     num_classes = int(y.max()) + 1
     if num_classes == 1:
         return np.zeros((x.shape[1], 1)), np.zeros(1)

@@ -31,6 +31,7 @@ from torch.nn import functional as F
 from dpmsnc.baselines.base import Baseline, Ranges, one_hot
 from dpmsnc.baselines.descent import Selection, release, weights_of
 from dpmsnc.config import ScalingName
+from dpmsnc.deadline import check_time
 from dpmsnc.estimators.base import METHODS, Method, seeded
 from dpmsnc.estimators.search_space import OPTIMISER, SearchSpace, same
 from dpmsnc.graph import Graph
@@ -86,6 +87,7 @@ class PTA(Baseline):
         last_rate = self.lr if selection.possible else 0.0
         decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, num_epochs, eta_min=last_rate)
         for epoch in range(num_epochs):
+            check_time()
             log_p = predictor(tensors.x, weights)
             if selection.possible and selection.is_best(self._propagate(S, log_p.detach().exp())):
                 best = weights_of(weights)

@@ -8,7 +8,7 @@ With S = D^-1/2 A D^-1/2, its eigenvectors u_1, ..., u_K of the largest eigenval
 
 with |w|^2 / 2C added to the loss. A node without an edge has z_i = 0. Neither features nor the labels that are known
 when it is asked play a part, and validation labels are not used. Eigenvectors of one graph say nothing of another, so
-it answers for the fitted graph alone.
+it learns from one graph and answers for that alone.
 
 Reference: Tang & Liu, "Leveraging social media networks for classification", Data Mining and Knowledge Discovery 2011.
 """
@@ -62,6 +62,11 @@ class Spectral(Baseline):
     ranges: ClassVar[Ranges] = {"dimensions": (1, 4096), "strength": (1e-9, inf)}
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
+        if graph.member is not None:
+            raise InputError(
+                "a spectral embedding has coordinates for the nodes of one graph, which say nothing of another, and "
+                "there are several; fit it on one of them, or take a method such as gcn, sage or lp"
+            )
         self.embedding_ = embedding(graph, self.dimensions)
         known = graph.target.known(y_train)
         z, y, self.num_labels_ = self.embedding_[known], y_train[known], int(known.sum())

@@ -40,8 +40,11 @@ PRIOR_WIDTH = 1.0
 
 
 def bases(graph: Graph, seed: int) -> Builders:
-    """Base models that are pooled: features are read where there are some, else places in the graph."""
-    lp = {"lp": LabelPropagation}
+    """Base models that are pooled: features are read where there are some, else places in the graph, which several
+    graphs do not have in common."""
+    lp: Builders = {"lp": LabelPropagation}
+    if graph.x is None and graph.member is not None:
+        return lp
     if graph.x is None:
         return {**lp, "spectral": Spectral}
     return {**lp, **{name: partial(GNN, name, seed=seed) for name in ("gcn", "sage")}}

@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from dpmsnc.deadline import check_time
+
 CHUNK = 2**20
 """Descents that are made at a time."""
 LEARNING_RATE = 0.1
@@ -99,6 +101,7 @@ def boosted(rounds: int, seed: int, x: NDArray[np.float32], y: NDArray[np.int64]
     """A `HistGradientBoostingClassifier` fitted to at least two classes, all rounds of it."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
+    check_time()
     model = HistGradientBoostingClassifier(
         learning_rate=LEARNING_RATE,
         max_iter=rounds,

@@ -21,7 +21,7 @@ class Compare:
     out: Path | None = None
     """A page (.html) with the leaderboard and pictures; the leaderboard is printed in any case."""
     budget: str | None = None
-    """How long it may take, such as 90s, 5m or 1h; methods that no longer fit are left out, and named."""
+    """How long it may take, such as 90s, 5m or 1h; methods that do not fit are stopped or left out, and named."""
     splits: int = 5
     """How often the known labels are divided into seen ones and ones that are asked for."""
     by: Literal["accuracy", "macro_f1", "log_loss", "calibration_error"] = "accuracy"

@@ -37,8 +37,8 @@ class Command(Protocol):
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Score a table of predictions against true labels, all classes together and each of them; nodes whose label was
-    known to the model do not count."""
+    """Score a table of predictions against true labels, all classes together and each of them, or numbers on nodes or
+    edges; what was known to the model does not count."""
 
     predictions: tyro.conf.Positional[Path]
     """Table that `predict` wrote."""
@@ -48,6 +48,8 @@ class Evaluate:
     """Column of the truth table with the node ids; by default the first."""
     label: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Column of the truth table with the labels; for tags also several of 0 and 1, one --label each."""
+    target_column: str | None = None
+    """Column of the truth table with the numbers, where the predictions are those of edges."""
     tag_separator: str = ";"
     """Stands between the tags of a node in both tables."""
     picture: Path | None = None
@@ -57,9 +59,9 @@ class Evaluate:
     edges: Path | None = None
     """Edge table, for the subgraph accuracy with known labels as given."""
     source: str | None = None
-    """Column of the edge table; by default the first."""
+    """Column of the edge table, or of the truth table where that is one of edges; by default the first."""
     target: str | None = None
-    """Column of the edge table; by default the second."""
+    """Column of the same table; by default the second."""
 
     def run(self) -> int:
         from dpmsnc.cli.answer_tables import read_labels
@@ -69,6 +71,9 @@ class Evaluate:
         if self.picture is not None:
             check_picture(self.picture)
 
+        if (report := self._of_numbers()) is not None:
+            print(report)
+            return 0
         predictions = Predictions.read(self.predictions)
         if predictions.several and (self.model is not None or self.edges is not None):
             raise InputError("the subgraph accuracy is that of one graph; leave --model and --edges out")
@@ -86,6 +91,22 @@ class Evaluate:
         if self.picture is not None:
             write_picture(report.plot(), self.picture)
         return 0
+
+    def _of_numbers(self) -> Any:
+        """The report of a table of numbers; None where it is one of classes or tags."""
+        from dpmsnc.cli.number_evaluation import compare_numbers, holds_numbers
+
+        if (on := holds_numbers(self.predictions)) is None:
+            if self.target_column is not None:
+                raise InputError("--target-column is for numbers on edges, and these are labels; take --label")
+            return None
+        if self.picture is not None or self.model is not None or self.edges is not None:
+            raise InputError("--picture, --model and --edges are for classes, and these are numbers; leave them out")
+        named = [self.target_column] if on == "edge" and self.target_column else list(self.label)
+        if len(named) > 1 or (on == "node" and self.target_column is not None):
+            raise InputError("numbers are in one column of the truth table; name it once, on edges by --target-column")
+        keys = [self.id] if on == "node" else [self.source, self.target]
+        return compare_numbers(self.predictions, self.truth, on, keys, named[0] if named else None)
 
     def _print(self, size: int, scores: dict[str, float]) -> None:
         print(f"{'nodes':<26}{size}")

@@ -22,6 +22,11 @@ class Budget:
         left = self.ends - time.monotonic()
         return left > 0 and expected <= left
 
+    def share(self, parts: int) -> float:
+        """The moment, by `time.monotonic`, at which the first of so many equally long parts has to be done."""
+        now = time.monotonic()
+        return now + (self.ends - now) / parts
+
 
 def seconds(length: float | str | None) -> float:
     """A number of seconds, or a text such as "90s", "5m" or "1.5h"; None is as long as it takes.

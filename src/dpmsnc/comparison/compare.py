@@ -1,8 +1,11 @@
 """`compare`: every method on every split, cheap ones first, within a budget.
 
 A method is begun only if its splits fit into what is left of the budget, where a split is expected to take as long as
-the longest so far of any method before it; after its first split its own time counts. The initialiser of a split is
-chosen once for `crf`, `masked-labels` and `dpm-snc`, and is part of the CPU time that each of them is shown with.
+the longest so far of any method before it; after its first split its own time counts. The first split is stopped as
+soon as it takes more than its share of what is left, since all splits together would not fit then; a later one is
+stopped at the end of the budget (`dpmsnc.deadline`). A method that was stopped is left out, and so are those after it,
+which are expected to take no less. The initialiser of a split is chosen once for `crf`, `masked-labels` and `dpm-snc`,
+and is part of the CPU time that each of them is shown with.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from dpmsnc.comparison.contestants import Contestant, chosen, unsuited
 from dpmsnc.comparison.leaderboard import METRICS, Comparison, Row, Run
 from dpmsnc.comparison.splits import Split, draw_splits
 from dpmsnc.config import LARGEST_SEED, check_number
+from dpmsnc.deadline import OutOfTime, until
 from dpmsnc.errors import FitWarning, InputError
 from dpmsnc.estimators.several import listed
 from dpmsnc.graph import Graph
@@ -51,7 +55,7 @@ def compare(
         methods: Names; by default all that are worth their time on the graph.
         splits: How often the known labels are divided; every label is asked for once.
         by: What the recommendation goes by: "accuracy", "macro_f1", "log_loss" or "calibration_error".
-        budget: Seconds, or a text such as "5m": methods that no longer fit are left out, and named.
+        budget: Seconds, or a text such as "5m": methods that do not fit are stopped or left out, and named.
         seed: Fixes the splits and what methods draw.
         verbose: Print a line for every method and split.
 
@@ -110,7 +114,13 @@ class Race:
                 break
             started = time.monotonic()
             try:
-                runs.append(run(contestant, self.splits[len(runs)], self.graph))
+                with until(self.budget.ends if runs else self.budget.share(left)):
+                    runs.append(run(contestant, self.splits[len(runs)], self.graph))
+            except OutOfTime:
+                taken = time.monotonic() - started
+                self.longest = max(self.longest, taken)
+                reason = f"stopped by the budget in split {len(runs) + 1} of {len(self.splits)}, after {spelled(taken)}"
+                break
             except InputError as error:
                 reason = str(error)
                 break

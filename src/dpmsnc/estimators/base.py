@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     import torch
 
     from dpmsnc.estimators.class_report import ClassReport
+    from dpmsnc.estimators.number_report import NumberReport
     from dpmsnc.graph.features import Features
     from dpmsnc.targets import Target
 
@@ -95,7 +96,7 @@ class Estimator(Parameters, ABC):
         Args:
             graph: The graph, or several.
             validation: A share of the known labels, ids or a mask: held back to choose among what was learned from the
-                others. Or graphs of their own. None trains on all labels.
+                others; of several graphs a list of these, one for each. Or graphs of their own. None trains on all.
         """
         return self._fit_split(graph, validation)
 
@@ -226,8 +227,9 @@ class Estimator(Parameters, ABC):
 
     def evaluate(
         self, truth: Any, graph: Graphs = None, known: Any = None, *, condition_on: Which = "known"
-    ) -> ClassReport:
-        """Precision and recall of every class, the confusion matrix and more, for the nodes that `score` counts."""
+    ) -> ClassReport | NumberReport:
+        """Precision and recall of every class, the confusion matrix and more, for the nodes that `score` counts; of
+        numbers, errors beside those of the mean."""
         from dpmsnc.estimators.scoring import evaluate
 
         return evaluate(self, graph, self._asked(graph, known, condition_on), truth)

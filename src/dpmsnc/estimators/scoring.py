@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.class_report import ClassReport
+from dpmsnc.estimators.number_report import NumberReport
 from dpmsnc.estimators.several import listed
 from dpmsnc.graph import Graph
 from dpmsnc.metrics import METRICS, accuracy, calibration_error, log_loss, macro_f1
@@ -35,10 +36,13 @@ def score(model: Estimator, graph: Any, asked: Graph, truth: Any, metric: str | 
     return chosen.gain(model._answer(asked), y, mask, *needed.get(chosen.needs, []))
 
 
-def evaluate(model: Estimator, graph: Any, asked: Graph, truth: Any) -> ClassReport:
-    """What the estimator is right about, class by class."""
-    from dpmsnc.targets import OneClass
+def evaluate(model: Estimator, graph: Any, asked: Graph, truth: Any) -> ClassReport | NumberReport:
+    """What the estimator is right about, class by class; of numbers, how far it is from them."""
+    from dpmsnc.targets import OneClass, RealValue
 
+    if isinstance(model.target_, RealValue):
+        y, mask = compared(model, graph, asked, truth)
+        return NumberReport.of(model._answer(asked), y, mask, asked.labels_on)
     if not isinstance(model.target_, OneClass):
         raise InputError(f"classes are compared one by one, and a label here is a {model.target_.kind}; use score")
     y, mask = compared(model, graph, asked, truth)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
-from dpmsnc.graph.split import Mask, split_known
+from dpmsnc.graph.split import Mask, as_array, named, split_known
 
 if TYPE_CHECKING:
     from dpmsnc.graph.features import Features
@@ -61,12 +61,15 @@ def listed(value: Any, asker: str) -> list[Graph]:
 def divided(graph: Any, validation: Any, seed: int, asker: str) -> tuple[Graph, Mask, Mask]:
     """The graph to learn from, and which of its labels are trained on and which are held back.
 
-    `validation` is one of the ways to divide the labels of the graph (`split_known`), or graphs of their own.
+    `validation` is one of the ways to divide the labels of the graph (`split_known`), of several graphs a list with ids
+    or a mask for each, or graphs of their own.
     """
     graphs = listed(graph, asker)
     whole = union(graphs)
     whole.check_trainable()
     if not isinstance(validation, Graph) and not are_graphs(validation):
+        if len(graphs) > 1 and (isinstance(validation, str) or not _is_share(validation)):
+            validation = held_back_of(graphs, validation)
         return scaled_by_training(whole, *split_known(whole, validation, seed))
     target, others = whole.target, listed(validation, asker)
     if target.names and (new := sorted({str(n) for g in others for n in g.classes if n not in target.names})):
@@ -78,6 +81,39 @@ def divided(graph: Any, validation: Any, seed: int, asker: str) -> tuple[Graph, 
     if not held_back.any():
         raise InputError("the validation graphs have no label to compare with; label some, or pass validation=None")
     return scaled_by_training(whole, whole.known & ~held_back, held_back)
+
+
+def held_back_of(graphs: Sequence[Graph], validation: Any) -> Mask:
+    """The rows of all graphs that ids or masks, one for each graph, name; or one mask of all rows."""
+    sizes = [len(graph.y) for graph in graphs]
+    if isinstance(validation, (list, tuple)) and len(validation) == len(graphs) and not any(map(_is_one, validation)):
+        parts: Sequence[Any] = validation
+    else:
+        mask = np.asarray(as_array(validation))
+        if mask.dtype != bool or mask.shape != (sum(sizes),):
+            raise InputError(
+                f"validation names rows of {len(graphs)} graphs, and a name may occur in several of them; pass a list "
+                "with ids, a mask or None for each graph, or graphs of their own"
+            )
+        parts = np.split(mask, np.cumsum(sizes)[:-1])
+    found = []
+    for k, (graph, part) in enumerate(zip(graphs, parts)):
+        try:
+            found.append(np.zeros(sizes[k], dtype=bool) if part is None else named(graph, as_array(part)))
+        except InputError as error:
+            raise InputError(f"validation of graph {k} of {len(graphs)}: {error}") from error
+    return np.concatenate(found)
+
+
+def _is_share(validation: Any) -> bool:
+    """Whether labels are to be drawn, or none is held back."""
+    array = isinstance(as_array(validation), np.ndarray)
+    return validation is None or isinstance(validation, (int, float, np.number)) or (array and not validation.ndim)
+
+
+def _is_one(part: Any) -> bool:
+    """Whether it is a single id or number, and neither ids nor a mask."""
+    return part is not None and (isinstance(part, (str, bytes)) or not isinstance(part, Iterable))
 
 
 def scaled_by_training(graph: Graph, train: Mask, held_back: Mask) -> tuple[Graph, Mask, Mask]:

@@ -20,8 +20,8 @@ def split_known(graph: Graph, validation: Any, seed: int) -> tuple[Mask, Mask]:
     Args:
         graph: The graph whose known labels are divided.
         validation: A share between 0 and 1, drawn class by class so that every class keeps a training node; or the
-            ids of the validation nodes, each once; or a mask, which is N booleans in a sequence, an array or a tensor;
-            or None to train on every label.
+            ids of the validation nodes, each once; or a mask, which is N booleans in a sequence, an array or a tensor
+            (where edges have the labels, one for each edge); or None to train on every label.
         seed: Seed of the draw; the same seed gives the same split.
 
     Example:
@@ -30,8 +30,7 @@ def split_known(graph: Graph, validation: Any, seed: int) -> tuple[Mask, Mask]:
         >>> train.tolist(), held_back.tolist()
         ([True, False, True, False], [False, True, False, False])
     """
-    if hasattr(validation, "detach"):
-        validation = validation.detach().cpu().numpy()
+    validation = as_array(validation)
     if isinstance(validation, np.ndarray) and validation.ndim == 0:
         validation = validation.item()
     if validation is None:
@@ -39,7 +38,9 @@ def split_known(graph: Graph, validation: Any, seed: int) -> tuple[Mask, Mask]:
     elif isinstance(validation, (int, float, np.number)):
         held_back = _draw(graph, float(validation), np.random.default_rng(seed))
     else:
-        held_back = _named(graph, validation)
+        held_back = named(graph, validation)
+        if not held_back.any():
+            raise InputError("validation names no node; pass at least one, or None to train on every label")
     train = graph.known & ~held_back
     if not train.any():
         raise InputError("no known label is left to train on; hold fewer nodes back for validation or label more nodes")
@@ -67,22 +68,33 @@ def _draw(graph: Graph, share: float, rng: np.random.Generator) -> Mask:
     return held_back
 
 
-def _named(graph: Graph, validation: Any) -> Mask:
+def as_array(validation: Any) -> Any:
+    """A tensor as an array, anything else as it is."""
+    return validation.detach().cpu().numpy() if hasattr(validation, "detach") else validation
+
+
+def named(graph: Graph, validation: Any) -> Mask:
+    """The rows that a mask or ids name, each of which must have a known label."""
     given = validation if isinstance(validation, str) else np.asarray(validation)
     if isinstance(given, np.ndarray) and given.dtype == bool:
         if given.shape != graph.known.shape:
             raise InputError(
-                f"a validation mask has one entry per node, {len(graph.y)}; this one has shape {given.shape}"
+                f"a validation mask has one entry per {graph.labels_on}, {len(graph.y)}; this one has shape "
+                f"{given.shape}"
             )
         held_back = given.copy()
+    elif graph.labels_on == "edge":
+        raise InputError("labels are those of edges, which have no ids; pass a mask with a boolean for each edge")
     else:
         held_back = np.zeros(graph.num_nodes, dtype=bool)
         held_back[_positions(graph, validation)] = True
-    if not held_back.any():
-        raise InputError("validation names no node; pass at least one, or None to train on every label")
     if (held_back & ~graph.known).any():
-        name = graph.ids[np.argmax(held_back & ~graph.known)]
-        raise InputError(f"validation node {name!s} has no known label to compare with; leave it out or label it")
+        row = int(np.argmax(held_back & ~graph.known))
+        ends = graph.edge_index[:, row] if graph.labels_on == "edge" else [row]
+        name = ", ".join(str(graph.ids[k]) for k in ends)
+        raise InputError(
+            f"validation {graph.labels_on} {name} has no known label to compare with; leave it out or label it"
+        )
     return held_back
 
 

@@ -7,13 +7,14 @@ name, and other separators are refused by line. pandas would shift columns, rena
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 import os
 import zlib
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from dpmsnc.errors import InputError
 from dpmsnc.graph.cells import CODE, GAPS
 from dpmsnc.graph.clean import short_list
+from dpmsnc.graph.unpacked import check_parquet, opened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,6 +61,7 @@ def read_table(
         try:
             if name.endswith((".csv", ".tsv")):
                 return _text_table(path, kind, "\t" if name.endswith(".tsv") else ",", text_columns, num_first, others)
+            check_parquet(path)
             frame = pd.read_parquet(path)
         except InputError:
             raise
@@ -104,14 +107,16 @@ def _text_table(
     lines, codes = _checked_lines(path, kind, separator)
     # utf-8-sig: spreadsheet programs put a byte order mark before the first column's name.
     options: dict[str, Any] = {"sep": separator, "encoding": "utf-8-sig", "index_col": False}
-    columns = pd.read_csv(path, nrows=0, **options).columns
+    with opened(path) as file:
+        columns = pd.read_csv(file, nrows=0, **options).columns
     rest = [c for c in columns if c not in text_columns[num_first:]]
     text = {*filter(None, (*with_unnamed(text_columns[:num_first], rest), *text_columns))}
     # A class or a node may be called "NA" or "None"; only in feature columns do such words mean a gap.
     gaps = {c: GAPS for c in columns if c not in text}
     coded = [column for k, column in enumerate(columns) if k in codes]
     typed = dict.fromkeys({*text, *coded, *(c for c in others if c in columns)}, str)
-    frame = pd.read_csv(path, dtype=typed, keep_default_na=False, na_values=gaps, low_memory=False, **options)
+    with opened(path) as file:
+        frame = pd.read_csv(file, dtype=typed, keep_default_na=False, na_values=gaps, low_memory=False, **options)
     if len(lines) == len(frame):
         frame.attrs["source"] = Source(path.name, lines)
     return frame
@@ -121,24 +126,19 @@ def _checked_lines(path: Path, kind: str, separator: str) -> tuple[NDArray[np.in
     """The line on which every row ends, and which columns hold codes such as 01234, whose zeros would be lost in a
     number; or an `InputError` that names the line that is wrong."""
     csv.field_size_limit(LONGEST_CELL)
-    with _opened(path) as file:
+    with io.TextIOWrapper(opened(path), encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=separator)
         header = next((row for row in reader if row), [])
         _check_header(header, path, kind, separator)
-        lines: list[int] = []
+        lines = array("q")  # a list would take four times the memory
         codes: set[int] = set()
         for row in reader:
             if len(row) != len(header) and row:
                 raise _ragged(path, kind, reader.line_num, len(row), header, not lines)
-            lines += [reader.line_num] if row else []
+            if row:
+                lines.append(reader.line_num)
             codes.update(k for k, cell in enumerate(row) if cell[:1] == "0" and CODE.fullmatch(cell))
     return np.array(lines, dtype=np.int64), codes
-
-
-def _opened(path: Path) -> TextIO:
-    if path.name.lower().endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
 
 
 def _check_header(header: list[str], path: Path, kind: str, separator: str) -> None:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from dpmsnc.deadline import check_time
 from dpmsnc.graph import Graph
 from dpmsnc.nn.operator import Operator
 from dpmsnc.pairwise.edges import Edges
@@ -61,6 +62,7 @@ class Sweeps(ABC):
     def sweep(self, y: Tensor, theta: Tensor, given: Tensor, sweeps: int, generator: torch.Generator) -> Tensor:
         """Class indices (nodes, batch) so many sweeps after `y`, which is written over; those `given` stay."""
         for _ in range(sweeps if self.couples else 0):
+            check_time()
             for nodes, neighbours in self.groups:
                 field = theta[nodes] + self.heard(neighbours, y)
                 y[nodes] = torch.where(given[nodes], y[nodes], drawn(field, generator))

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor, nn
 
+from dpmsnc.deadline import check_time
 from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.potentials import Coupling, Potentials
 from dpmsnc.pairwise.propagation import Propagation
@@ -151,6 +152,7 @@ def descend(potentials: Potentials, folds: Folds, edges: Edges, steps: int) -> P
     bounds = [BOUNDS.get(name, (None, None)) for name, part in zip(names, learned) for _ in range(part.numel())]
 
     def loss_and_gradient(values: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        check_time()
         set_values(learned, values)
         loss = loss_of(potentials, folds, edges)
         gradient = torch.autograd.grad(loss, learned)

@@ -18,6 +18,7 @@ from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.estimators.base import METHODS, Method, seeded
 from dpmsnc.estimators.edge_regressor import DirectEdgeRegressor, EdgeRegressor
 from dpmsnc.estimators.params import Parameters
+from dpmsnc.presets import preset
 from dpmsnc.reasoning.irem import IREM
 from dpmsnc.reasoning.iterative import STEP, IterativeRegressor
 from dpmsnc.reasoning.ponder import PonderRegressor
@@ -37,17 +38,9 @@ TRAINING = Training(
     patience=TO_THE_END,
     batch_size=64,
 )
-AS_PUBLISHED = {
-    "network": "gine",
-    "conditioning": "guided",
-    "parameterisation": "epsilon",
-    "num_averaged": 1,
-    "clip": False,
-    "schedule": Schedule(num_steps=80, offset=0.01, beta_min=0.01, beta_max=0.99),
-    "sampling": Sampling(method="ancestral", steps=None, temperature=1.0, progressive=0.0),
-    "training": replace(TRAINING, learning_rate=3e-4, time_draws=8, decay=False, averaging=0.0),
-}
-"""The authors' settings: noise is predicted, and the answer is one sample of all 80 steps."""
+_PAPER = preset("paper", "reasoning")
+AS_PUBLISHED = _PAPER | {"training": replace(_PAPER["training"], steps=TRAINING.steps)}
+"""The preset of the paper, with as many steps as our own; the authors' loop does not end by itself."""
 TRIPLES = {"network": "triples", "conditioning": "guided", "training": TRAINING}
 """Ours: messages over triples, labels are predicted, ten steps of DDIM, 16 samples averaged."""
 

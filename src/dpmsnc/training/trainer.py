@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dpmsnc.config import Training
+from dpmsnc.deadline import check_time
 from dpmsnc.diffusion.objective import Objective
 from dpmsnc.errors import InputError
 from dpmsnc.files import group
@@ -110,6 +111,7 @@ class Trainer:
         if self.step == 0 and self.source.begins_fitted:
             self.evaluate()
         while not self.finished:
+            check_time()
             self.source.refresh(self.step)
             self.update(self.source.draw())
             self.step += 1

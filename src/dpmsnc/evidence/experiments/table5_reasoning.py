@@ -1,6 +1,6 @@
 """Table 5: algorithmic reasoning with numbers on edges; ours beside the paper's, and larger graphs than the paper has.
 
-Weights are chosen by graphs of the validation stream. `dpm-snc` is the paper's network and sampler, `dpm-snc (triples)`
+Weights are chosen by graphs of the validation stream. `dpm-snc` is the preset of the paper, `dpm-snc (triples)`
 ours, `direct (triples)` the same network without diffusion, `trivial rule` what needs no learning; the others are the
 baselines that the paper takes from Du et al. 2022. On these tasks the answer is a function of the graph, so that a
 direct network may do as well as a diffusion model.

@@ -14,6 +14,7 @@ broadcasting, nothing is indexed or padded. `Listed` answers for any list of edg
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,13 +23,23 @@ from typing import Protocol
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from dpmsnc.errors import InputError
 from dpmsnc.graph import Graph
 from dpmsnc.graph.features import Features
 
-MOST_PATHS = 4 * 10**6
-"""Paths of two edges that are listed at most to find the triples of a graph."""
+MOST_PATHS = 10**8
+"""Paths of two edges that are looked at, at most, to find the triples of a graph."""
+PATHS_AT_A_TIME = 10**6
+"""Paths that are looked at together, or as many as one edge begins."""
+MOST_TRIPLES = 4 * 10**6
+"""Triples that a network works on, at most."""
+ENTRIES_AT_A_TIME = 2**22
+"""Numbers of triples that are held at a time where no gradient is asked for."""
+MOST_KEPT = 2**26
+"""Numbers of triples that training keeps in a round for its gradient. Where there are more, it computes them again,
+which takes half as long again, and the memory of one round in place of that of all."""
 
 
 class Part(Protocol):
@@ -166,20 +177,37 @@ class Listed:
         degree = self.source.bincount(minlength=self.num_nodes)
         counts, starts = degree[self.target], (degree.cumsum(0) - degree)[self.target]
         if (paths := int(counts.sum())) > MOST_PATHS:
-            raise InputError(
-                f"the graph has {paths:,} paths of two edges, more than the {MOST_PATHS:,} that are looked at; take "
-                'network="gine", or smaller graphs'
-            )
-        first = torch.repeat_interleave(torch.arange(self.num_rows, device=self.source.device), counts)
-        within = torch.arange(paths, device=self.source.device) - (counts.cumsum(0) - counts)[first]
-        second = leaving[starts[first] + within]
-        closing = self.find(self.source[first], self.target[second])
-        there = closing < self.num_rows
-        return first[there], second[there], closing[there]
+            raise too_many(paths, "paths of two edges", MOST_PATHS)
+        found, total = [counts.new_empty(3, 0)], 0
+        for rows in self.rows_by_paths(counts):
+            first = torch.repeat_interleave(rows, counts[rows])
+            before = (counts[rows].cumsum(0) - counts[rows]).repeat_interleave(counts[rows])
+            within = torch.arange(len(first), device=self.source.device) - before
+            second = leaving[starts[first] + within]
+            closing = self.find(self.source[first], self.target[second])
+            there = closing < self.num_rows
+            found.append(torch.stack([first[there], second[there], closing[there]]))
+            total += found[-1].shape[1]
+            if total > MOST_TRIPLES:
+                raise too_many(total, "triples of edges or more", MOST_TRIPLES)
+        first, second, closing = torch.cat(found, dim=1)
+        return first, second, closing
+
+    def rows_by_paths(self, counts: Tensor) -> Sequence[Tensor]:
+        """The rows in order, as many at a time as have `PATHS_AT_A_TIME` paths between them."""
+        part = (counts.cumsum(0) - counts) // PATHS_AT_A_TIME
+        sizes = part.unique_consecutive(return_counts=True)[1]
+        return torch.arange(self.num_rows, device=counts.device).split(sizes.tolist())
+
+    @cached_property
+    def sorted_keys(self) -> tuple[Tensor, Tensor]:
+        """The edges as numbers in ascending order, and their rows."""
+        keys, order = (self.source * self.num_nodes + self.target).sort()
+        return keys, order
 
     def find(self, source: Tensor, target: Tensor) -> Tensor:
         """The rows of these edges; one beyond the last where there is none."""
-        keys, order = (self.source * self.num_nodes + self.target).sort()
+        keys, order = self.sorted_keys
         wanted = source * self.num_nodes + target
         place = torch.searchsorted(keys, wanted).clamp_max(max(self.num_rows - 1, 0))
         return torch.where(keys[place] == wanted, order[place], self.num_rows)
@@ -198,14 +226,39 @@ class Listed:
         return torch.cat([edges, edges.new_zeros(1, *edges.shape[1:])]).index_select(0, self.opposite)
 
     def triple_max(self, a: Tensor, b: Tensor) -> Tensor:
+        entries = len(self.triples[0]) * a[0].numel() if self.num_rows else 0
+        if not (torch.is_grad_enabled() and (a.requires_grad or b.requires_grad)):
+            return self.triple_max_in_parts(a, b, max(1, math.ceil(entries / ENTRIES_AT_A_TIME)))
+        if entries > MOST_KEPT:
+            return checkpoint(self.triple_max_at_once, a, b, use_reentrant=False, preserve_rng_state=False)
+        return self.triple_max_at_once(a, b)
+
+    def triple_max_at_once(self, a: Tensor, b: Tensor) -> Tensor:
         first, second, closing = self.triples
         return largest(a.index_select(0, first) + b.index_select(0, second), closing, self.num_rows)
+
+    def triple_max_in_parts(self, a: Tensor, b: Tensor, count: int) -> Tensor:
+        """The same with as many parts of the triples one after the other; a maximum does not depend on their order."""
+        best = a.new_full((self.num_rows, *a.shape[1:]), -torch.inf)
+        for first, second, closing in zip(*(rows.tensor_split(count) for rows in self.triples)):
+            values = a.index_select(0, first) + b.index_select(0, second)
+            where = closing.view(-1, *[1] * (values.dim() - 1)).expand_as(values)
+            best.scatter_reduce_(0, where, values, "amax")
+        return best.masked_fill_(best == -torch.inf, 0.0)
 
     def graph_max(self, nodes: Tensor) -> Tensor:
         return largest(nodes, self.member, self.num_graphs)
 
     def to_rows(self, graphs: Tensor) -> Tensor:
         return graphs.index_select(0, self.member[self.source])
+
+
+def too_many(number: int, what: str, most: int) -> InputError:
+    """A graph that the network of triples would take too much memory or time for."""
+    return InputError(
+        f'the graph has {number:,} {what}, more than the {most:,} that are worked on; take network="gine", which '
+        "needs none of them, or cut the graph into smaller ones (Graph.subgraph) and pass a list of these"
+    )
 
 
 def largest(values: Tensor, index: Tensor, count: int) -> Tensor:
