@@ -48,8 +48,11 @@ BACKBONES = {"gcn": "gcn", "gat": "gat(attention_dropout=True)"}
 STRUCTURED = ("g3nn", "clgnn", "spn")
 TRAINING = Training(weight_decay=0.01, select_by="graph_accuracy")
 """There are few labels to learn from and no unlabelled nodes beside them, so weights decay faster than by default."""
-BY_DATASET = {"twitch": {"training": {"select_by": None}}}
+BY_DATASET: dict[str, dict[str, Any]] = {"twitch": {"training": {"select_by": None}}}
 """There is one validation graph, whose nodes are never all right."""
+ON_CORA = {"cora_ego": {"backbone": "gcn(residual=True)", "initialiser": "gnn"}}
+"""A GCN with linear skips that begins as its plain version: better by validation graph accuracy there than base models
+chosen by likelihood (62.2 against 59.8 %, seed 0), and not better on the two other sets."""
 METRICS = {"accuracy": "accuracy", "graph_accuracy": "graph-acc"}
 ROWS = {
     **{name: Row(name) for name in ("gcn", "gat", "sage", "crf")},
@@ -57,7 +60,9 @@ ROWS = {
         f"{name} ({on})": Row(name, {"backbone": backbone}) for name in STRUCTURED for on, backbone in BACKBONES.items()
     },
     **{
-        f"{name} ({on})": Row(name, {"backbone": on, "training": TRAINING}, BY_DATASET)
+        f"{name} ({on})": Row(
+            name, {"backbone": on, "training": TRAINING}, BY_DATASET | (ON_CORA if on == "gcn" else {})
+        )
         for name in ("masked-labels", "dpm-snc")
         for on in BACKBONES
     },
@@ -83,6 +88,7 @@ EXTRA = {"ROC-AUC": area, "last": last, "initialiser": initialiser, "CPU s": cpu
 NOTES = (
     "accuracy: share of the nodes of test graphs that are right; graph-acc: share of test graphs without a wrong node.",
     "last: mean accuracy at the last checkpoint; initialiser: that of the pairwise model which the network corrects.",
+    "On cora_ego the GCN of dpm-snc and masked-labels has linear skips, chosen by validation graphs.",
     "crf: that pairwise model on its own. CPU s: fit and prediction, the initialiser's included.",
     "twitch: train on four countries, validate on one, test on two; ROC-AUC in %. ppi is in `dpmsnc table tags`.",
 )
