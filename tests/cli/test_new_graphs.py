@@ -13,6 +13,7 @@ from dpmsnc.cli.main import main
 from dpmsnc.estimators.base import Estimator
 from tiny_tables import fast, write_tables
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 QUICK = [*fast(10), "--initialiser", "gcn"]
 
 

@@ -30,6 +30,7 @@ from dpmsnc.errors import InputError
 from dpmsnc.estimators.node_classifier import NodeClassifier
 from dpmsnc.graph import UNKNOWN, Graph
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 SHORT = Training(steps=4, evaluate_every=2, refresh_every=2, initialiser_refreshes=1, buffer_size=4)
 DIFFUSION: dict[str, Any] = {
     "hidden_channels": 8,

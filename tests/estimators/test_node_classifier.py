@@ -14,6 +14,7 @@ from dpmsnc.nn.backbones import BACKBONES
 from dpmsnc.presets import FROM_RANDOM, preset
 from dpmsnc.targets import Tags
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 QUICK = Training(steps=30, refresh_every=10, initialiser_refreshes=2, evaluate_every=10)
 TASK = grid_scattered(columns=20, seed=0)
 
@@ -367,6 +368,7 @@ def test_an_initialiser_that_diverges_is_refused(start):
         quick(initialiser=("gcn", {"lr": 1e30, "epochs": 20}), start=start).fit(TASK.graph, validation=0.3)
 
 
+@pytest.mark.usefixtures("full_couplings")
 @pytest.mark.parametrize("initialiser", ["auto", "lp"])
 @pytest.mark.parametrize(
     "edges, known",

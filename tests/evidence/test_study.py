@@ -24,6 +24,7 @@ from dpmsnc.evidence.search.warm_start import earlier_settings
 from dpmsnc.graph import Graph
 from dpmsnc.presets import FROM_RANDOM
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 SHORT = {
     "hidden_channels": 8,
     "initialiser": "lp",
