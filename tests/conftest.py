@@ -1,5 +1,6 @@
 """One thread for every test: several on shared cores are slower, and sums in another order are other numbers."""
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -13,6 +14,11 @@ from brief import shorten
 
 settings.register_profile("shared machine", deadline=None)
 settings.load_profile("shared machine")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays to the end, so the garbage collector need not look through it again and again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="module")

@@ -105,7 +105,8 @@ def test_any_initialiser_fills_the_first_buffer(initialiser):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_default_start_chooses_how_features_are_scaled_by_validation_labels(seed):
     task = clusters(seed=seed)
-    starts = ScaledPTA(), *(PTA(scaling=scaling) for scaling in ("unit", "rows", "binary"))
+    few = {"max_epochs": 60, "epochs_unvalidated": 60}
+    starts = ScaledPTA(settings=few), *(PTA(scaling=scaling, **few) for scaling in ("unit", "rows", "binary"))
     chosen, *answers = [start.fit(task.graph, validation=task.validation).predict_proba() for start in starts]
     scores = [(task.graph.y == proba.argmax(axis=1))[task.validation].mean() for proba in answers]
     assert not np.array_equal(*answers[:2])
