@@ -10,6 +10,7 @@ from dpmsnc.data.grids import lattice
 from dpmsnc.errors import InputError
 from dpmsnc.graph import UNKNOWN
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 SHORT = Training(steps=20, evaluate_every=10, refresh_every=10, buffer_size=5, samples_per_refresh=2)
 METHODS = ["GCN", "label propagation", "DPM-SNC"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,21 @@ import pandas as pd
 import pytest
 
 from dpmsnc import Graph, NodeClassifier
+from dpmsnc.baselines.initialiser import INITIALISERS
 from dpmsnc.cli.main import main
 from dpmsnc.estimators.base import Estimator
 from tiny_tables import fast, write_tables
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 QUICK = [*fast(10), "--initialiser", "gcn"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def brief_gcn():
+    """A GCN that is trained for a moment; no flag says so of an initialiser."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(INITIALISERS, "gcn", partial(INITIALISERS["gcn"], epochs=50))
+        yield
 
 
 def run(*words) -> int:

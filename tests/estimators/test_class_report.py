@@ -11,6 +11,7 @@ from dpmsnc.baselines import LabelPropagation
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.class_report import ClassReport
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 TRUE = np.array([0, 0, 0, 0, 1, 1, 2, -1, 0])
 ANSWER = np.array([0, 0, 0, 1, 1, 0, 1, 2, -1])
 ASKED = np.array([True] * 8 + [True])

@@ -17,6 +17,8 @@ from dpmsnc.files import LARGEST_JSON, pack_arrays
 from dpmsnc.training.checkpoint import load_state, pack_state
 from saved_models import TASK, describe, forge, part, same
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
+
 
 def test_every_flipped_byte_is_noticed(model):
     path = model / "model.json"

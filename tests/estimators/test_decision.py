@@ -15,6 +15,7 @@ from dpmsnc.estimators.decision import EXPONENTS, best_decision_weights, expecte
 from dpmsnc.estimators.diffusion_state import model_from, state_of
 from dpmsnc.metrics import macro_f1
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 TRAINING = Training(steps=10, evaluate_every=10, select_by="macro_f1")
 
 

@@ -9,6 +9,7 @@ import pytest
 from dpmsnc.cli.main import main
 from tiny_tables import fast, run_to_end, write_tables
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 NODES = "id,label,f\na,x,1\nb,y,2\nc,,3\n"
 EDGES = "s,t\na,b\nb,c\n"
 

@@ -26,10 +26,12 @@ from dpmsnc.baselines import GMNN, METHODS, MLP, Stack
 from dpmsnc.baselines.initialiser import Uniform
 from dpmsnc.baselines.scaled_pta import ScaledPTA
 from dpmsnc.config import Sampling, Training
+from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.node_classifier import NodeClassifier
 from dpmsnc.graph import UNKNOWN, Graph
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 SHORT = Training(steps=4, evaluate_every=2, refresh_every=2, initialiser_refreshes=1, buffer_size=4)
 DIFFUSION: dict[str, Any] = {
     "hidden_channels": 8,
@@ -55,7 +57,14 @@ QUICK: dict[str, dict[str, Any]] = {
     "clgnn": {"rounds": 2, "first_steps": 6, "steps": 3, "samples": 2, "temperature": 1e-3},
     "dpm-snc": DIFFUSION,
     "masked-labels": DIFFUSION,
-    "dpm-snc-paper": {"initialiser": "lp", "device": "cpu", "setting": "synthetic", "steps": 4},
+    "dpm-snc-paper": {
+        "initialiser": "lp",
+        "device": "cpu",
+        "setting": "synthetic",
+        "steps": 4,
+        "schedule": Schedule(20),
+    },
+    "spn": {"epochs": 10, "refinement_epochs": 5},
 }
 """Settings for a short fit; 10 epochs where a method is not listed."""
 OTHERS = {

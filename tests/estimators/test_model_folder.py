@@ -24,6 +24,8 @@ from dpmsnc.estimators import model_folder
 from dpmsnc.estimators.model_folder import CHECKPOINT, write_model
 from saved_models import QUICK, TASK, describe, names, part, quick, same
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
+
 
 def test_saved_and_loaded_gives_identical_samples(fitted, model):
     loaded = NodeClassifier.load(model)

@@ -14,6 +14,7 @@ from dpmsnc.nn.backbones import BACKBONES
 from dpmsnc.presets import FROM_RANDOM, preset
 from dpmsnc.targets import Tags
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 QUICK = Training(steps=30, refresh_every=10, initialiser_refreshes=2, evaluate_every=10)
 TASK = grid_scattered(columns=20, seed=0)
 
@@ -104,7 +105,8 @@ def test_any_initialiser_fills_the_first_buffer(initialiser):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_default_start_chooses_how_features_are_scaled_by_validation_labels(seed):
     task = clusters(seed=seed)
-    starts = ScaledPTA(), *(PTA(scaling=scaling) for scaling in ("unit", "rows", "binary"))
+    few = {"max_epochs": 60, "epochs_unvalidated": 60}
+    starts = ScaledPTA(settings=few), *(PTA(scaling=scaling, **few) for scaling in ("unit", "rows", "binary"))
     chosen, *answers = [start.fit(task.graph, validation=task.validation).predict_proba() for start in starts]
     scores = [(task.graph.y == proba.argmax(axis=1))[task.validation].mean() for proba in answers]
     assert not np.array_equal(*answers[:2])
@@ -367,6 +369,7 @@ def test_an_initialiser_that_diverges_is_refused(start):
         quick(initialiser=("gcn", {"lr": 1e30, "epochs": 20}), start=start).fit(TASK.graph, validation=0.3)
 
 
+@pytest.mark.usefixtures("full_couplings")
 @pytest.mark.parametrize("initialiser", ["auto", "lp"])
 @pytest.mark.parametrize(
     "edges, known",

@@ -14,6 +14,7 @@ from dpmsnc.estimators.report import FitReport, Share
 from saved_models import TASK, describe, quick
 from tiny_tables import fast, write_tables
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 SHORT = Training(steps=10, evaluate_every=10)
 
 
@@ -151,7 +152,8 @@ def test_verbose_prints_the_report(verbose, capsys):
 
 @pytest.mark.parametrize("method", ["dpm-snc", "masked-labels"])
 def test_the_command_prints_it_once(method, tmp_path, capsys, recwarn):
-    short = fast() if method == "dpm-snc" else ["--method", method, "--set", "training.steps=10"]
+    other = ["--method", method, "--set", "training.steps=10", "--set", "initialiser=lp"]
+    short = fast() if method == "dpm-snc" else other
     assert main(["fit", *write_tables(tmp_path), *short, "--out", str(tmp_path / "model")]) == 0
     assert capsys.readouterr().out.count("its initialiser ") == 1
     assert not [one for one in recwarn if one.category is FitWarning]

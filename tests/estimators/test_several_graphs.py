@@ -17,7 +17,10 @@ from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.graph.batch import GraphBatch
 from pairwise_models import marginals_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::dpmsnc.errors.FitWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::dpmsnc.errors.FitWarning"),
+    pytest.mark.usefixtures("brief_couplings"),
+]
 FEW = Training(steps=6, evaluate_every=3)
 SMALL: dict[str, Any] = {"hidden_channels": 8, "schedule": Schedule(10), "sampling": Sampling(steps=4), "training": FEW}
 
@@ -140,7 +143,11 @@ def test_graphs_nearly_all_of_whose_labels_are_known_need_no_e_step():
 
 @pytest.mark.parametrize("name", ["gcn", "lp", "pta", "neighbourhood", "crf", "spn", "masked-labels"])
 def test_methods_answer_for_graphs_that_they_have_not_seen(name):
-    few: dict[str, Any] = {"masked-labels": SMALL, "gcn": {"epochs": 5}, "spn": {"epochs": 5, "refinement_epochs": 2}}
+    few: dict[str, Any] = {
+        "masked-labels": SMALL | {"initialiser": ("gcn", {"epochs": 5})},
+        "gcn": {"epochs": 5},
+        "spn": {"epochs": 5, "refinement_epochs": 2},
+    }
     options = few.get(name, {}) | ({"base": "uniform"} if name == "crf" else {})
     model = METHODS.find(name).build(0, **options).fit(TRAIN, validation=VALIDATION)
     assert [p.shape for p in model.predict_proba([hidden(g) for g in TEST])] == [(6, 2), (3, 2), (1, 2)]
@@ -248,6 +255,7 @@ def test_labels_held_back_within_graphs_are_not_trained_on():
     assert int(source.validation.known.sum()) == model.validation_.sum() == 5
 
 
+@pytest.mark.usefixtures("full_couplings")
 @pytest.mark.parametrize("name", ["lp", "crf"])
 def test_an_answer_does_not_depend_on_what_else_is_asked(name):
     model = METHODS.find(name).build(0, **({"base": "lp"} if name == "crf" else {})).fit(TRAIN, validation=VALIDATION)
@@ -256,6 +264,7 @@ def test_an_answer_does_not_depend_on_what_else_is_asked(name):
     np.testing.assert_allclose(together, model.predict_proba(alone), atol=1e-5)
 
 
+@pytest.mark.usefixtures("full_couplings")
 def test_a_label_travels_as_far_in_a_list_as_alone():
     long = Graph.build([(i, i + 1) for i in range(59)], y=[k % 2 for k in range(60)])
     model = METHODS.find("crf").build(0, base="uniform").fit([long, long], validation=None)

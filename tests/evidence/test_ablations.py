@@ -27,6 +27,7 @@ from dpmsnc.evidence.run.settings import flat
 from dpmsnc.evidence.run.store import Store
 from dpmsnc.plots import figures
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 TRAINING = Training(steps=4, evaluate_every=2, refresh_every=2, initialiser_refreshes=1)
 NAMES = (
     "first-figure", "scenarios", "steps-vs-layers", "accuracy-over-steps", "time-vs-accuracy", "temperature",

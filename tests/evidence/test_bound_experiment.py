@@ -10,6 +10,8 @@ from dpmsnc.evidence.experiments.ablations import bound
 from dpmsnc.evidence.run.experiment import Row, Run
 from dpmsnc.plots import figures
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
+
 
 def labellings(*entries):
     """Labellings of the two ends of a single edge, as (count, 2, 1)."""

@@ -23,6 +23,7 @@ from dpmsnc.evidence.search.search import Search
 from dpmsnc.evidence.search.warm_start import earlier_settings
 from tiny_tables import fast, write_tables
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 FOUND = {"hidden_channels": 8, "training": {"learning_rate": 0.005, "unlabelled_weight": 1.0}}
 
 

@@ -28,6 +28,8 @@ from dpmsnc.evidence.run.store import Store
 from dpmsnc.evidence.show.stored_runs import count_older
 from tiny_experiments import GRIDS, SHORT, small
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
+
 
 def count(documents):
     return f"{len(documents)} runs"

@@ -13,6 +13,7 @@ from dpmsnc.evidence.experiments.registry import EXPERIMENTS
 from dpmsnc.evidence.experiments.table3_heterophilic import ELSEWHERE, PAPER, ROWS, SPECIALISED, published
 from dpmsnc.graph import Graph
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 SIDE = 6
 
 

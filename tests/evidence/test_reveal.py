@@ -20,6 +20,7 @@ from dpmsnc.evidence.run.store import Store
 from dpmsnc.graph import Graph
 from tiny_experiments import SHORT, small
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 TASK = grid_scattered(columns=20)
 NODES = np.arange(40)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dpmsnc.cli.main import main
+from dpmsnc.cli.main import main, parse
 from dpmsnc.evidence.experiments import registry
 from dpmsnc.evidence.run.experiment import Experiment
 from dpmsnc.evidence.run.store import Store
@@ -62,13 +62,14 @@ def test_a_value_that_is_missing_or_of_another_type_is_no_traceback(stored, caps
     whole = json.loads(path.read_text())
     unread = ("config", "versions", "validation_curve") if name != "cora" else ("versions", "validation_curve")
     places = [place for place in holes(whole) if place and place[0] not in unread]
+    tables = [parse(["table", name, "--results", str(results), *f]) for f in ([], ["--format", "json"], ["--tried"])]
     for number, place in enumerate(places):
         for wrong in ("missing", WRONG[number % len(WRONG)]):
             path.write_text(json.dumps(with_hole(whole, place, wrong)))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                for flags in ([], ["--format", "json"], ["--tried"]):
-                    assert main(["table", name, "--results", str(results), *flags]) == 0, (place, wrong)
+                for table in tables:
+                    assert table.run() == 0, (place, wrong)
     assert [path.suffix for path in results.rglob("*.json*")] == [".json", ".json"]  # nothing was renamed
 
 

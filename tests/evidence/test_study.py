@@ -1,9 +1,9 @@
 import json
 import math
-import subprocess
+import multiprocessing
+import os
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +24,7 @@ from dpmsnc.evidence.search.warm_start import earlier_settings
 from dpmsnc.graph import Graph
 from dpmsnc.presets import FROM_RANDOM
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 SHORT = {
     "hidden_channels": 8,
     "initialiser": "lp",
@@ -201,15 +202,15 @@ def test_an_interrupted_search_goes_on_as_if_it_had_not_been(noted, tmp_path, ca
 
 
 def test_a_killed_trial_does_not_count(noted, tmp_path):
-    code = (
-        "import os\nfrom pathlib import Path\nimport sys; sys.path.insert(0, 'evidence'); import test_study as t\n"
-        "build = lambda seed, **s: t.Noted(**{'epochs': 1, 'seed': seed, **s})\n"
-        "t.methods.METHODS['gcn'] = t.Method(build, search=t.methods.METHODS['gcn'].search)\n"
-        "fit = t.Noted.fit\n"
-        "t.Noted.fit = lambda self, *a, **k: os._exit(9) if len(t.Noted.fits) == 2 else fit(self, *a, **k)\n"
-        f"t.tune(t.Search('gcn', 'grid_scattered'), 4, Path({str(tmp_path)!r}), Path({str(tmp_path)!r}), t.small)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1]).returncode == 9
+    def search_and_die() -> None:
+        fit = Noted.fit
+        Noted.fit = lambda self, *a, **k: os._exit(9) if len(Noted.fits) == 2 else fit(self, *a, **k)
+        tune(Search("gcn", "grid_scattered"), 4, tmp_path, tmp_path, small)
+
+    process = multiprocessing.get_context("fork").Process(target=search_and_die)
+    process.start()
+    process.join()
+    assert process.exitcode == 9 and not noted.fits
     search = Search("gcn", "grid_scattered")
     assert len(finished(study(search, tmp_path))) == 2 and len(study(search, tmp_path).trials) == 3
     tune(search, 4, tmp_path, tmp_path, small)

@@ -23,6 +23,7 @@ from dpmsnc.training.corrected import REFRESH_EVERY, Corrected, ahead, sharpness
 from pairwise_models import bipartite_tree
 from random_graphs import random_graph
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 NUM_NODES = 60
 STILL = Training(steps=2, evaluate_every=2, learning_rate=0.0)
 """Nothing is learned."""

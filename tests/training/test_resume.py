@@ -1,7 +1,9 @@
 """`dpmsnc fit` that is killed or interrupted: nothing is lost, and going on ends where it would have ended."""
 
+import multiprocessing
+import os
 import signal
-import subprocess
+import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -17,8 +19,9 @@ from dpmsnc.cli.main import main
 from dpmsnc.estimators.model_folder import CHECKPOINT, is_finished
 from dpmsnc.graph import UNKNOWN
 from dpmsnc.targets import OneClass
-from tiny_tables import command, fast, write_tables
+from tiny_tables import fast, write_tables
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 STEPS = 60
 
 
@@ -85,55 +88,54 @@ def test_rare_classes_do_not_change_what_a_resumed_fit_takes_for_a_collapse(tmp_
     assert same(whole, resumed)
 
 
-def start(words: list[str], out: Path) -> subprocess.Popen:
-    return subprocess.Popen(
-        command(*words, "--out", out),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=hear_interrupts,
-    )
+def start(words: list[str]) -> multiprocessing.process.BaseProcess:
+    """`dpmsnc` in a copy of this process, which has imported torch already."""
+
+    def run() -> None:
+        # tests that run in the background are deaf to SIGINT, and their children would be too
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.exit(main(words))
+
+    process = multiprocessing.get_context("fork").Process(target=run)
+    process.start()
+    return process
 
 
-def hear_interrupts() -> None:
-    """Tests that run in the background are deaf to SIGINT, and their children would be too."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def wait_for_checkpoint(out: Path, process: subprocess.Popen, before: int = 0) -> int:
+def wait_for_checkpoint(out: Path, process: multiprocessing.process.BaseProcess, before: int = 0) -> int:
     """Wait until training has written a checkpoint since `before`; when it did."""
     deadline = time.monotonic() + 60
-    while process.poll() is None and time.monotonic() < deadline:
+    while process.is_alive() and time.monotonic() < deadline:
         with suppress(FileNotFoundError):
             if (written := (out / CHECKPOINT).stat().st_mtime_ns) != before:
                 return written
         time.sleep(0.002)
-    pytest.fail(f"no checkpoint was written: {process.communicate()[1]}")
+    pytest.fail("no checkpoint was written")
 
 
 def test_sigkill_in_the_middle_of_training(words, whole, tmp_path):
     out = tmp_path / "model"
-    process, written = start(words, out), 0
+    process, written = start([*words, "--out", str(out)]), 0
     for delay in (0.0, 0.03):
         written = wait_for_checkpoint(out, process, written)
         time.sleep(delay)
         process.kill()
-        process.communicate()
-        assert not (out / "model.json").exists()
-        process = start([*words, "--resume"], out)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
+        process.join()
+        assert process.exitcode == -signal.SIGKILL and not (out / "model.json").exists()
+        process = start([*words, "--out", str(out), "--resume"])
+    process.join(timeout=120)
+    assert process.exitcode == 0
     assert same(load_file(weights(out)), whole)
     assert sorted(p.name.partition("-")[0] for p in out.iterdir()) == ["graph", "model.json", "run.json", "weights"]
 
 
-def test_sigint_leaves_a_model_that_loads(words, tmp_path):
+def test_sigint_leaves_a_model_that_loads(words, tmp_path, capfd):
     out = tmp_path / "model"
-    process = start([*words, "--training.steps", "100000"], out)
+    process = start([*words, "--training.steps", "100000", "--out", str(out)])
     wait_for_checkpoint(out, process)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 130, errors
+    os.kill(process.pid, signal.SIGINT)
+    process.join(timeout=120)
+    errors = capfd.readouterr().err
+    assert process.exitcode == 130, errors
     assert "interrupted" in errors and "--resume" in errors and "Traceback" not in errors
     clf = NodeClassifier.load(out)
     assert clf.interrupted_ and clf.history_.step[-1] > 0

@@ -13,6 +13,7 @@ from dpmsnc.estimators.node_classifier import NodeClassifier
 from dpmsnc.graph import Graph
 from dpmsnc.metrics import METRICS, roc_auc, selecting
 
+pytestmark = pytest.mark.usefixtures("brief_couplings")
 OWN = {"condition_on": "train", "clamp_known": False}
 
 

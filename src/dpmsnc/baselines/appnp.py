@@ -20,7 +20,6 @@ from math import inf
 from typing import ClassVar
 
 from torch import Tensor
-from torch_geometric.nn import APPNP as Propagation
 
 from dpmsnc.baselines.base import Ranges
 from dpmsnc.baselines.mlp import MLP
@@ -39,6 +38,8 @@ class APPNP(MLP):
     ranges: ClassVar[Ranges] = {"num_layers": (0, inf), "alpha": (0, 1)}
 
     def _propagation(self, tensors: GraphTensors) -> Callable[[Tensor], Tensor]:
+        from torch_geometric.nn import APPNP as Propagation  # takes seconds, which only this method should cost
+
         spread, S = Propagation(self.num_layers, self.alpha, normalize=False), tensors.operator("gcn").matrix
         return lambda h: spread(h, S)
 

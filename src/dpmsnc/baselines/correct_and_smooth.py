@@ -27,8 +27,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch_geometric.nn import CorrectAndSmooth as Propagation
-from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from dpmsnc.baselines.base import Baseline, Ranges
 from dpmsnc.baselines.gnn import GNN
@@ -93,6 +91,10 @@ class CorrectAndSmooth(Baseline):
         return MLP(**common)
 
     def _spread(self, Z: NDArray[np.float64], graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
+        # takes seconds, which only this method should cost
+        from torch_geometric.nn import CorrectAndSmooth as Propagation
+        from torch_geometric.nn.conv.gcn_conv import gcn_norm
+
         propagation = Propagation(
             self.propagations,
             self.correction_alpha,
