@@ -2,7 +2,7 @@
 
 A comparison says `with until(moment)`, and loops that may be long call `check_time` in every round. So a fit stops
 within a step of the moment, whatever method it is, and no method has an argument for it. Without a deadline a check
-costs a fraction of a microsecond. Work in another library is not interrupted.
+costs a fraction of a microsecond. Other threads do not see it, and work in another library is not interrupted.
 """
 
 from __future__ import annotations

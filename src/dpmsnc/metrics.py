@@ -8,7 +8,7 @@ With truth y, prediction p and the nodes M asked about (those of the mask that h
     macro, micro F1     unweighted mean of the F1 of classes or tags on M; F1 of all of them together,
     ROC AUC             chance that a node of a class is given it with more probability than one of another class,
     MSE, MAE            mean of (p_i - y_i)^2 and of |p_i - y_i|, of real values,
-    R^2                 1 - MSE / variance of y_i, which the mean of all y_i has 0 of,
+    R^2                 1 - MSE / variance of y_i; it is 0 where the mean of all y_i is the answer,
     calibration error   sum_b |B_b| / |M| |accuracy(B_b) - confidence(B_b)|, with M divided into bins B_b by the
                         confidence max_c P(c) of its nodes; finite M have one above 0 though P were the truth,
     log-loss            mean of -log max(P_i(y_i), 1e-12), in nats.

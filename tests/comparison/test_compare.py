@@ -207,7 +207,7 @@ def test_a_first_split_longer_than_its_share_of_the_budget_is_stopped(monkeypatc
     "name",
     ["pta", "gcn", "neighbourhood-linear", "neighbourhood-trees", "crf", "masked-labels", "dpm-snc", "grand", "gmnn"],
 )
-def test_every_method_stops_at_a_deadline(name):
+def test_methods_that_train_stop_at_a_deadline(name):
     (contestant,) = chosen([name])
     split = draw_splits(GRAPH, 2, seed=0)[0]
     with pytest.raises(OutOfTime), until(time.monotonic()):
@@ -230,6 +230,11 @@ def test_training_and_sampling_stop_at_a_deadline():
     with until(time.monotonic() + 60):
         assert model.sample(2).shape == (2, 40)
     check_time()
+
+
+def test_a_deadline_around_a_comparison_is_not_taken_for_its_budget():
+    with pytest.raises(OutOfTime), until(time.monotonic()):
+        compare(GRAPH, methods=("majority", "gcn"), splits=2)
 
 
 def test_a_method_that_cannot_be_fitted_is_named(monkeypatch):

@@ -193,12 +193,16 @@ def test_validation_labels_of_several_graphs_are_named_graph_by_graph():
     _, _, again = divided(graphs, held_back, 0, "fit")
     assert (again == held_back).all()
     assert divided(graphs, torch.tensor(0.3), 0, "fit")[2].sum() == 3
+    _, _, of_one = divided(graphs[:1], [["n1"]], 0, "fit")
+    assert np.flatnonzero(of_one).tolist() == [1]
 
 
 @pytest.mark.parametrize(
     ("validation", "message"),
     [
-        (["n1"], "names rows of 2 graphs.*a list with ids, a mask or None for each graph, or graphs of their own"),
+        (["n1"], "names rows of 2 graphs.*a list of 2 with ids, a mask or None for each graph, or graphs of their own"),
+        ([["n1"], ["n1", "n2"], ["n2"]], "names rows of 2 graphs"),
+        (["n1", ["n1"]], "names rows of 2 graphs"),
         (["n1", "n2"], "names rows of 2 graphs"),
         ("n1", "names rows of 2 graphs"),
         ([0, 1], "names rows of 2 graphs"),

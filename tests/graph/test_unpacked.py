@@ -47,8 +47,10 @@ def test_a_compressed_table_within_the_limit_is_read(tmp_path):
         pd.DataFrame({"id": np.zeros(LINES, dtype=np.int64)}),
         pd.DataFrame({"id": ["a" * 1000] * 20_000}),
         pd.DataFrame({"id": [[1.0, 2.0]] * LINES}),
+        pd.DataFrame({"id": [np.zeros(4 * LINES)]}),
+        pd.DataFrame({"id": [["a" * 1000]] * 20_000}),
     ],
-    ids=["numbers", "text", "lists"],
+    ids=["numbers", "text", "lists", "one list", "lists of text"],
 )
 def test_a_small_parquet_file_that_unpacks_to_much_is_refused(tmp_path, frame):
     path = tmp_path / "nodes.parquet"
@@ -58,6 +60,13 @@ def test_a_small_parquet_file_that_unpacks_to_much_is_refused(tmp_path, frame):
         read_table(path, "node", (), 1)
     frame.to_parquet(path, compression=None, use_dictionary=False)
     assert len(read_table(path, "node", (), 1)) == len(frame)
+
+
+@pytest.mark.parametrize("cell", [{"a": "b"}, [[1.0]]], ids=["structure", "lists of lists"])
+def test_cells_of_any_size_are_refused_before_they_are_unpacked(tmp_path, cell):
+    pd.DataFrame({"id": [1], "parts": [cell]}).to_parquet(tmp_path / "nodes.parquet")
+    with pytest.raises(InputError, match=r"the column 'parts' holds structures .* leave the column out"):
+        read_table(tmp_path / "nodes.parquet", "node", (), 1)
 
 
 def test_a_parquet_file_within_the_limit_is_read(tmp_path):

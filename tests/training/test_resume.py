@@ -96,7 +96,7 @@ def start(words: list[str]) -> multiprocessing.process.BaseProcess:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.exit(main(words))
 
-    process = multiprocessing.get_context("fork").Process(target=run)
+    process = multiprocessing.get_context("fork").Process(target=run, daemon=True)
     process.start()
     return process
 

@@ -14,6 +14,7 @@ import logging
 import time
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from dpmsnc.comparison.contestants import Contestant, chosen, unsuited
 from dpmsnc.comparison.leaderboard import METRICS, Comparison, Row, Run
 from dpmsnc.comparison.splits import Split, draw_splits
 from dpmsnc.config import LARGEST_SEED, check_number
-from dpmsnc.deadline import OutOfTime, until
+from dpmsnc.deadline import OutOfTime, check_time, until
 from dpmsnc.errors import FitWarning, InputError
 from dpmsnc.estimators.several import listed
 from dpmsnc.graph import Graph
@@ -93,6 +94,7 @@ class Race:
         self.left_out: dict[str, str] = {}
 
     def run(self, contestants: Sequence[Contestant], by: str) -> Comparison:
+        import_module("sklearn.metrics")  # else the first split would be charged for it
         rows = []
         for contestant in contestants:
             runs = self.runs_of(contestant)
@@ -119,6 +121,7 @@ class Race:
             except OutOfTime:
                 taken = time.monotonic() - started
                 self.longest = max(self.longest, taken)
+                check_time()  # of who asked for the comparison
                 reason = f"stopped by the budget in split {len(runs) + 1} of {len(self.splits)}, after {spelled(taken)}"
                 break
             except InputError as error:

@@ -68,7 +68,8 @@ def divided(graph: Any, validation: Any, seed: int, asker: str) -> tuple[Graph, 
     whole = union(graphs)
     whole.check_trainable()
     if not isinstance(validation, Graph) and not are_graphs(validation):
-        if len(graphs) > 1 and (isinstance(validation, str) or not _is_share(validation)):
+        many = len(graphs) > 1 or (not isinstance(graph, Graph) and _is_for_each(validation, graphs))
+        if many and (isinstance(validation, str) or not _is_share(validation)):
             validation = held_back_of(graphs, validation)
         return scaled_by_training(whole, *split_known(whole, validation, seed))
     target, others = whole.target, listed(validation, asker)
@@ -86,14 +87,17 @@ def divided(graph: Any, validation: Any, seed: int, asker: str) -> tuple[Graph, 
 def held_back_of(graphs: Sequence[Graph], validation: Any) -> Mask:
     """The rows of all graphs that ids or masks, one for each graph, name; or one mask of all rows."""
     sizes = [len(graph.y) for graph in graphs]
-    if isinstance(validation, (list, tuple)) and len(validation) == len(graphs) and not any(map(_is_one, validation)):
+    if _is_for_each(validation, graphs):
         parts: Sequence[Any] = validation
     else:
-        mask = np.asarray(as_array(validation))
+        try:
+            mask = np.asarray(as_array(validation))
+        except ValueError:  # lists of different lengths
+            mask = np.empty(0)
         if mask.dtype != bool or mask.shape != (sum(sizes),):
             raise InputError(
                 f"validation names rows of {len(graphs)} graphs, and a name may occur in several of them; pass a list "
-                "with ids, a mask or None for each graph, or graphs of their own"
+                f"of {len(graphs)} with ids, a mask or None for each graph, or graphs of their own"
             )
         parts = np.split(mask, np.cumsum(sizes)[:-1])
     found = []
@@ -109,6 +113,12 @@ def _is_share(validation: Any) -> bool:
     """Whether labels are to be drawn, or none is held back."""
     array = isinstance(as_array(validation), np.ndarray)
     return validation is None or isinstance(validation, (int, float, np.number)) or (array and not validation.ndim)
+
+
+def _is_for_each(validation: Any, graphs: Sequence[Graph]) -> bool:
+    """Whether it is a list with ids, a mask or None for each of the graphs."""
+    listed = isinstance(validation, (list, tuple)) and len(validation) == len(graphs)
+    return listed and not any(map(_is_one, validation))
 
 
 def _is_one(part: Any) -> bool:

@@ -75,7 +75,10 @@ def as_array(validation: Any) -> Any:
 
 def named(graph: Graph, validation: Any) -> Mask:
     """The rows that a mask or ids name, each of which must have a known label."""
-    given = validation if isinstance(validation, str) else np.asarray(validation)
+    try:
+        given = validation if isinstance(validation, str) else np.asarray(validation)
+    except ValueError as error:  # lists of different lengths
+        raise InputError("validation is a list of lists; pass ids, or a mask with a boolean for each node") from error
     if isinstance(given, np.ndarray) and given.dtype == bool:
         if given.shape != graph.known.shape:
             raise InputError(

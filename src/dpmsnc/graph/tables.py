@@ -69,7 +69,7 @@ def read_table(
             raise InputError('Parquet files need pyarrow: pip install "dpmsnc[parquet]"') from error
         except UnicodeDecodeError as error:
             raise InputError(f"the {kind} table {path} is not in UTF-8 ({error}); save it in UTF-8") from error
-        except (ValueError, OSError, EOFError, zlib.error, csv.Error) as error:
+        except (ValueError, LookupError, NotImplementedError, OSError, EOFError, zlib.error, csv.Error) as error:
             raise InputError(f"cannot read the {kind} table {path}: {error}; check that the file is whole") from error
     if not frame.columns.is_unique:
         twice = short_list(frame.columns[frame.columns.duplicated()])
