@@ -17,8 +17,12 @@ settings.load_profile("shared machine")
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays to the end, so the garbage collector need not look through it again and again."""
+    """What was imported stays to the end, so the garbage collector need not look through it again and again.
+
+    Nor need it look after every 700 new objects, which autograd makes in a few steps.
+    """
     gc.freeze()
+    gc.set_threshold(10_000)
 
 
 @pytest.fixture(scope="module")

@@ -312,6 +312,7 @@ def test_it_is_a_method():
     assert isinstance(method, SPN) and method.seed == 3
 
 
+@pytest.mark.slow
 def test_marginals_of_fresh_trees_are_near_the_exact_ones():
     batch = GraphBatch.of([*trees(200, 0), *trees(60, 1000)])
     model = SPN(scaling="raw", dropout=0.0, input_dropout=0.0, weight_decay=0.005)

@@ -6,6 +6,7 @@ from dpmsnc.evidence.experiments.expressiveness import EXPRESSIVENESS, ROWS, mea
 from dpmsnc.evidence.run.experiment import Run
 
 
+@pytest.mark.slow
 def test_a_plain_gin_is_at_chance():
     run = Run(EXPRESSIVENESS, "triangles", "gin", 0)
     document = run.execute()

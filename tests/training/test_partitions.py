@@ -187,6 +187,7 @@ def test_a_fit_goes_on_only_with_the_same_start_and_settings(tmp_path):
     assert same(resumed, model().fit(TASK.graph, TASK.validation))
 
 
+@pytest.mark.slow
 def test_a_model_trained_on_parts_predicts_the_whole_graph():
     rng = np.random.default_rng(0)
     truth = np.repeat(np.arange(3), 60)

@@ -22,7 +22,7 @@ from dpmsnc.targets import OneClass
 from tiny_tables import fast, write_tables
 
 pytestmark = pytest.mark.usefixtures("brief_couplings")
-STEPS = 60
+STEPS = 40
 
 
 @pytest.fixture(scope="module")
