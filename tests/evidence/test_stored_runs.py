@@ -9,7 +9,7 @@ import pytest
 
 from dpmsnc.cli.main import main, parse
 from dpmsnc.evidence.experiments import registry
-from dpmsnc.evidence.run.experiment import Experiment
+from dpmsnc.evidence.run.experiment import Experiment, Run
 from dpmsnc.evidence.run.store import Store
 from dpmsnc.evidence.show.stored_runs import made_of
 
@@ -46,10 +46,10 @@ def stored(tmp_path, request):
     """Two stored runs of an experiment, the first of which is to be broken."""
     experiment = registry.EXPERIMENTS.find(request.param)
     name = experiment.stored_as or experiment.name
-    paths = sorted((RESULTS / name / experiment.datasets[0]).glob("*.json"))
-    kept = [
-        path for path in paths if json.loads(path.read_text())["method"] == next(iter(experiment.rows.values())).method
-    ]
+    dataset, row = experiment.datasets[0], next(iter(experiment.rows))
+    own = {RESULTS / Run(experiment, dataset, row, seed).key.path for seed in experiment.seeds}
+    paths = sorted((RESULTS / name / dataset).glob("*.json"), key=lambda path: (path not in own, path))
+    kept = [path for path in paths if json.loads(path.read_text())["method"] == experiment.rows[row].method]
     for path in kept[:2]:
         (tmp_path / path.relative_to(RESULTS)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, tmp_path / path.relative_to(RESULTS))
