@@ -23,4 +23,4 @@ def listed_tensors(groups):
             first += n
     source, target = torch.cat(ends).T
     part = Listed(source, target, first, torch.tensor(member))
-    return EdgeTensors([part], torch.cat([group.reshape(-1, group.shape[-1]) for group in groups]))
+    return EdgeTensors(part, torch.cat([group.reshape(-1, group.shape[-1]) for group in groups]))

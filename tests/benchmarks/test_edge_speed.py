@@ -17,7 +17,7 @@ def network():
 def test_every_graph_may_have_a_time_of_its_own():
     groups = [group.double() for group in complete_groups()]
     graph, listed, ours = EdgeTensors.complete(groups), listed_tensors(groups), network().double()
-    part, source = listed.parts[0], torch.Generator().manual_seed(1)
+    part, source = listed.part, torch.Generator().manual_seed(1)
     y_t = torch.randn(graph.num_rows, 3, 1, generator=source, dtype=torch.double)
     t = torch.randint(1, 80, (6, 3), generator=source)
     edges, plain = torch.stack([part.source, part.target]), PlainGINE(ours)

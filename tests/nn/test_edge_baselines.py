@@ -101,13 +101,14 @@ def test_pondering_halts_by_the_state_of_the_graph():
 
 def test_graphs_are_pooled_alike_in_blocks_and_lists():
     groups = complete_groups(((2, 3), (1, 4)))
-    blocks, (listed,) = EdgeTensors.complete(groups), listed_tensors(groups).parts
+    blocks, listed = EdgeTensors.complete(groups).part, listed_tensors(groups).part
     nodes = torch.randn(10, 2, generator=torch.Generator().manual_seed(0))
-    pooled = [part.graph_max(h) for part, h in zip(blocks.parts, nodes.split([6, 4]))]
-    torch.testing.assert_close(listed.graph_max(nodes), torch.cat(pooled))
-    spread = [part.to_rows(values) for part, values in zip(blocks.parts, pooled)]
-    torch.testing.assert_close(listed.to_rows(torch.cat(pooled)), torch.cat(spread))
-    assert listed.num_graphs == 3 and [part.num_graphs for part in blocks.parts] == [2, 1]
+    pooled = torch.stack([nodes[first:last].amax(dim=0) for first, last in ((0, 3), (3, 6), (6, 10))])
+    of_graph = torch.tensor([0] * 9 + [1] * 9 + [2] * 16)
+    for part in (blocks, listed):
+        torch.testing.assert_close(part.graph_max(nodes), pooled)
+        torch.testing.assert_close(part.to_rows(pooled), pooled[of_graph])
+        assert part.num_graphs == 3
 
 
 def energy_of(made, a, y):

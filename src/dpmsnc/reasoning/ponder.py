@@ -20,7 +20,6 @@ from dpmsnc.config import LIMITS, check_number
 from dpmsnc.diffusion.objective import Estimate, Objective
 from dpmsnc.estimators.edge_regressor import DirectEdgeRegressor
 from dpmsnc.nn.edges import EdgeTensors
-from dpmsnc.nn.edges.tensors import Part
 from dpmsnc.nn.process import threads
 
 if TYPE_CHECKING:
@@ -55,11 +54,8 @@ def drawn_rounds(log_p: Tensor, u: Tensor) -> Tensor:
 
 def uniform_by_graph(graph: EdgeTensors, count: int, generator: torch.Generator) -> Tensor:
     """Uniform numbers (rows, count), the same for all edges of a graph."""
-
-    def of_part(part: Part, x: Tensor | None, rows: Tensor) -> Tensor:
-        return part.to_rows(torch.rand(part.num_graphs, count, generator=generator).to(rows.device))
-
-    return graph.map(of_part, graph.edge_attr)[: graph.num_rows]
+    drawn = torch.rand(graph.part.num_graphs, count, generator=generator)
+    return graph.part.to_rows(drawn.to(graph.device))[: graph.num_rows]
 
 
 @dataclass(frozen=True)

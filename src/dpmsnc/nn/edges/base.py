@@ -69,7 +69,7 @@ class EdgeDenoiser(nn.Module):
         raise NotImplementedError
 
     def encode(self, graph: EdgeTensors) -> Any:
-        encoded = graph.map(self.encode_part, (graph.edge_attr - self.shift) / self.scale)
+        encoded = self.encode_part(graph.part, graph.x, (graph.edge_attr - self.shift) / self.scale)
         return Context(encoded, graph)  # type: ignore[arg-type]
 
     @torch.no_grad()
@@ -121,11 +121,7 @@ class EdgeDenoiser(nn.Module):
         t, times = self.indexed(t, context)
         t = t.to(y_t.device).expand(len(y_t), -1)
         rows = (context.encoded, graph.directed(labels), graph.directed(t))
-
-        def answer(part: Part, x: Tensor | None, encoded: Tensor, labels: Tensor, t: Tensor) -> Tensor:
-            return self.answer(part, x, encoded, labels, t, times, generator)
-
-        return graph.undirected(graph.map(answer, *rows))
+        return graph.undirected(self.answer(graph.part, graph.x, *rows, times, generator))
 
     def indexed(self, t: Tensor | int, context: Any) -> tuple[Tensor, Tensor]:
         """t as an index (1 or rows, 1 or batch) into a table of f(t)."""

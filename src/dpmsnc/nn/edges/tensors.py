@@ -8,21 +8,23 @@ A row of a field (rows, batch, channels) is an edge from i to j. A network asks 
     triple_max     max over k of a_ik + b_kj, zero where there is no such k
     graph_max      the maximum over the nodes of a graph;  `to_rows` takes what belongs to graphs to their edges
 
-`Complete` answers for graphs of one size in which every node leads to every node, itself included: all of it is
-broadcasting, nothing is indexed or padded. `Listed` answers for any list of edges. Both agree on complete graphs.
+`Complete` answers for graphs in which every node leads to every node, itself included: a maximum is one over an axis,
+nothing is searched for or padded. `Listed` answers for any list of edges. Both agree on complete graphs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from dpmsnc.errors import InputError
@@ -42,128 +44,161 @@ MOST_KEPT = 2**26
 which takes half as long again, and the memory of one round in place of that of all."""
 
 
-class Part(Protocol):
-    """Edges that are worked on together."""
+class Part:
+    """Directed edges by their ends, each listed once, of one or several graphs whose nodes follow each other."""
 
-    num_rows: int
-    num_nodes: int
+    source: Tensor
+    target: Tensor
+    """Nodes (rows,)."""
+    member: Tensor
+    """The graph of every node (nodes,), in ascending order."""
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.source)
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.member)
 
     @property
     def num_graphs(self) -> int:
         """Graphs that the edges belong to."""
-
-    @property
-    def loops(self) -> Tensor:
-        """1 where an edge leads from a node to itself (rows,)."""
-
-    @property
-    def row_of_node(self) -> Tensor:
-        """For every node an edge of the same graph (nodes,)."""
-
-    @property
-    def graph_size(self) -> Tensor | int:
-        """Nodes of the graph that an edge belongs to: of every edge (rows,), or of all."""
-
-    def add_ends(self, edges: Tensor, of_source: Tensor, of_target: Tensor | None = None) -> Tensor: ...
-
-    def sum_in(self, edges: Tensor) -> Tensor: ...
-
-    def max_in(self, edges: Tensor) -> Tensor: ...
-
-    def reverse(self, edges: Tensor) -> Tensor: ...
-
-    def triple_max(self, a: Tensor, b: Tensor) -> Tensor: ...
-
-    def graph_max(self, nodes: Tensor) -> Tensor: ...
-
-    def to_rows(self, graphs: Tensor) -> Tensor: ...
-
-
-class Complete:
-    """So many complete directed graphs of n nodes with self-loops; rows in the order of (graph, i, j)."""
-
-    def __init__(self, count: int, n: int, device: torch.device | str = "cpu") -> None:
-        self.count, self.n, self.device = count, n, device
-        self.num_rows, self.num_nodes = count * n * n, count * n
-
-    @property
-    def num_graphs(self) -> int:
-        return self.count
-
-    @property
-    def loops(self) -> Tensor:
-        return torch.eye(self.n, device=self.device).flatten().repeat(self.count)
-
-    @property
-    def row_of_node(self) -> Tensor:
-        return torch.arange(self.num_nodes, device=self.device) * self.n
-
-    @property
-    def graph_size(self) -> int:
-        return self.n
-
-    def square(self, edges: Tensor) -> Tensor:
-        return edges.view(self.count, self.n, self.n, *edges.shape[1:])
-
-    def of_nodes(self, nodes: Tensor) -> Tensor:
-        return nodes.view(self.count, self.n, *nodes.shape[1:])
-
-    def add_ends(self, edges: Tensor, of_source: Tensor, of_target: Tensor | None = None) -> Tensor:
-        total = self.square(edges) + self.of_nodes(of_source).unsqueeze(2)
-        if of_target is not None:
-            total = total.add_(self.of_nodes(of_target).unsqueeze(1))
-        return total.flatten(0, 2)
-
-    def sum_in(self, edges: Tensor) -> Tensor:
-        return self.square(edges).sum(dim=1).flatten(0, 1)
-
-    def max_in(self, edges: Tensor) -> Tensor:
-        return self.square(edges).amax(dim=1).flatten(0, 1)
-
-    def reverse(self, edges: Tensor) -> Tensor:
-        return self.square(edges).transpose(1, 2).flatten(0, 2)
-
-    def triple_max(self, a: Tensor, b: Tensor) -> Tensor:
-        a, b = self.square(a), self.square(b)
-        if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
-            return (a.unsqueeze(3) + b.unsqueeze(1)).amax(dim=2).flatten(0, 2)
-        best = a[:, :, 0].unsqueeze(2) + b[:, 0].unsqueeze(1)
-        for k in range(1, self.n):  # several times faster than to keep all n^3 sums for a gradient
-            torch.maximum(best, a[:, :, k].unsqueeze(2) + b[:, k].unsqueeze(1), out=best)
-        return best.flatten(0, 2)
-
-    def graph_max(self, nodes: Tensor) -> Tensor:
-        return self.of_nodes(nodes).amax(dim=1)
-
-    def to_rows(self, graphs: Tensor) -> Tensor:
-        return graphs.repeat_interleave(self.n * self.n, dim=0)
-
-
-class Listed:
-    """Any directed edges, each listed once, of one or several graphs."""
-
-    def __init__(self, source: Tensor, target: Tensor, num_nodes: int, member: Tensor | None = None) -> None:
-        """`member` says which graph a node belongs to, in ascending order."""
-        self.source, self.target, self.num_rows, self.num_nodes = source, target, len(source), num_nodes
-        self.member = torch.zeros(num_nodes, dtype=torch.long, device=source.device) if member is None else member
-
-    @property
-    def num_graphs(self) -> int:
         return int(self.member[-1]) + 1
 
     @property
     def loops(self) -> Tensor:
+        """1 where an edge leads from a node to itself (rows,)."""
         return (self.source == self.target).float()
 
     @cached_property
+    def graph_of_row(self) -> Tensor:
+        return self.member[self.source]
+
+    @cached_property
     def row_of_node(self) -> Tensor:
+        """For every node an edge of the same graph (nodes,)."""
         first = torch.zeros(self.num_graphs, dtype=torch.long, device=self.source.device)
-        first[self.member[self.source]] = torch.arange(self.num_rows, device=self.source.device)
+        first[self.graph_of_row] = torch.arange(self.num_rows, device=self.source.device)
         return first[self.member]
 
     @cached_property
     def graph_size(self) -> Tensor:
-        return self.member.bincount()[self.member[self.source]]
+        """Nodes of the graph that an edge belongs to (rows,)."""
+        return self.member.bincount()[self.graph_of_row]
+
+    def add_ends(self, edges: Tensor, of_source: Tensor, of_target: Tensor | None = None) -> Tensor:
+        total = edges + of_source.index_select(0, self.source)
+        return total if of_target is None else total.add_(of_target.index_select(0, self.target))
+
+    def sum_in(self, edges: Tensor) -> Tensor:
+        return edges.new_zeros(self.num_nodes, *edges.shape[1:]).index_add(0, self.target, edges)
+
+    def to_rows(self, graphs: Tensor) -> Tensor:
+        return graphs.index_select(0, self.graph_of_row)
+
+    @abstractmethod
+    def reverse(self, edges: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def max_in(self, edges: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def triple_max(self, a: Tensor, b: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def graph_max(self, nodes: Tensor) -> Tensor: ...
+
+
+class Complete(Part):
+    """Complete directed graphs with self-loops, those of one size in a block; rows in the order of (graph, i, j).
+
+    What is read of single nodes and edges goes over all blocks at once, since blocks are small; a maximum goes over an
+    axis of one block after the other.
+    """
+
+    def __init__(self, blocks: Sequence[tuple[int, int]], device: torch.device | str = "cpu") -> None:
+        """`blocks` are numbers of graphs and of their nodes.
+
+        For the edge (i, j), `from_source` and `to_target` are the rows of the first edge from i and of the first to j.
+        """
+        self.blocks = [(count, n) for count, n in blocks if count]
+        node, row, ends = 0, 0, []
+        for count, n in self.blocks:
+            nodes = torch.arange(node, node + count * n, device=device).view(count, n)
+            source, target = (nodes.unsqueeze(axis).expand(count, n, n).flatten() for axis in (2, 1))
+            rows = torch.arange(row, row + count * n * n, device=device).view(count, n, n)
+            leaving, arriving = rows[:, :, :1].expand_as(rows).flatten(), rows[:, :1].expand_as(rows).flatten()
+            ends.append(torch.stack([source, target, rows.mT.flatten(), leaving, arriving]))
+            node, row = node + count * n, row + count * n * n
+        self.source, self.target, self.opposite, self.from_source, self.to_target = torch.cat(ends, dim=1)
+        sizes = torch.tensor([n for count, n in self.blocks for _ in range(count)], device=device)
+        self.member = torch.repeat_interleave(torch.arange(len(sizes), device=device), sizes)
+
+    def squares(self, edges: Tensor) -> Iterator[Tensor]:
+        """The rows of every block (graphs, n, n, ...)."""
+        parts = edges.split([count * n * n for count, n in self.blocks])
+        return (part.view(count, n, n, *edges.shape[1:]) for part, (count, n) in zip(parts, self.blocks))
+
+    def reverse(self, edges: Tensor) -> Tensor:
+        return edges.index_select(0, self.opposite)
+
+    def max_in(self, edges: Tensor) -> Tensor:
+        return torch.cat([square.amax(dim=1).flatten(0, 1) for square in self.squares(edges)])
+
+    def triple_max(self, a: Tensor, b: Tensor) -> Tensor:
+        if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
+            return _TripleMax.apply(self, a, b)
+        return torch.cat([best_stop(*both)[0] for both in zip(self.squares(a), self.squares(b))])
+
+    def graph_max(self, nodes: Tensor) -> Tensor:
+        parts = nodes.split([count * n for count, n in self.blocks])
+        return torch.cat([part.unflatten(0, block).amax(dim=1) for part, block in zip(parts, self.blocks)])
+
+
+def best_stop(a: Tensor, b: Tensor, which: bool = False) -> tuple[Tensor, Tensor | None]:
+    """max over k of a_ik + b_kj (rows, ...) from the squares of a block, and the first k where it is reached if asked.
+
+    One k after the other: n^3 sums at once would leave the processor's cache.
+    """
+    best = a[:, :, 0].unsqueeze(2) + b[:, 0].unsqueeze(1)
+    stop = torch.zeros(best.shape, dtype=torch.int32, device=best.device) if which else None
+    for k in range(1, a.shape[1]):
+        through = a[:, :, k].unsqueeze(2) + b[:, k].unsqueeze(1)
+        if stop is not None:
+            stop.masked_fill_(through > best, k)
+        torch.maximum(best, through, out=best)
+    return best.flatten(0, 2), None if stop is None else stop.flatten(0, 2)
+
+
+class _TripleMax(torch.autograd.Function):
+    # autograd would keep all n^3 sums for a gradient that only n^2 of them have
+    @staticmethod
+    def forward(ctx: Any, part: Complete, a: Tensor, b: Tensor) -> Tensor:
+        best, stops = zip(*(best_stop(*both, which=True) for both in zip(part.squares(a), part.squares(b))))
+        ctx.part = part
+        ctx.save_for_backward(torch.cat(stops))
+        return torch.cat(best)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, Tensor]:
+        (k,) = ctx.saved_tensors
+        first, last, n = (
+            each.view(-1, *[1] * (k.dim() - 1))
+            for each in (ctx.part.from_source, ctx.part.to_target, ctx.part.graph_size)
+        )
+        of_a, of_b = (torch.zeros_like(grad).scatter_add_(0, row, grad) for row in (first + k, last + k * n))
+        return None, of_a, of_b
+
+
+class Listed(Part):
+    """Any directed edges, each listed once, of one or several graphs."""
+
+    def __init__(self, source: Tensor, target: Tensor, num_nodes: int, member: Tensor | None = None) -> None:
+        """`member` says which graph a node belongs to, in ascending order."""
+        self.source, self.target = source, target
+        self.member = torch.zeros(num_nodes, dtype=torch.long, device=source.device) if member is None else member
 
     @cached_property
     def opposite(self) -> Tensor:
@@ -212,13 +247,6 @@ class Listed:
         place = torch.searchsorted(keys, wanted).clamp_max(max(self.num_rows - 1, 0))
         return torch.where(keys[place] == wanted, order[place], self.num_rows)
 
-    def add_ends(self, edges: Tensor, of_source: Tensor, of_target: Tensor | None = None) -> Tensor:
-        total = edges + of_source.index_select(0, self.source)
-        return total if of_target is None else total + of_target.index_select(0, self.target)
-
-    def sum_in(self, edges: Tensor) -> Tensor:
-        return edges.new_zeros(self.num_nodes, *edges.shape[1:]).index_add(0, self.target, edges)
-
     def max_in(self, edges: Tensor) -> Tensor:
         return largest(edges, self.target, self.num_nodes)
 
@@ -249,9 +277,6 @@ class Listed:
     def graph_max(self, nodes: Tensor) -> Tensor:
         return largest(nodes, self.member, self.num_graphs)
 
-    def to_rows(self, graphs: Tensor) -> Tensor:
-        return graphs.index_select(0, self.member[self.source])
-
 
 def too_many(number: int, what: str, most: int) -> InputError:
     """A graph that the network of triples would take too much memory or time for."""
@@ -269,21 +294,21 @@ def largest(values: Tensor, index: Tensor, count: int) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class EdgeTensors:
-    """Attributes of edges and nodes, and the parts that the edges are worked on in, one after the other."""
+    """Edges, and the attributes of edges and nodes."""
 
-    parts: Sequence[Part]
+    part: Part
     edge_attr: Tensor
-    """Attributes (edges, D), of the parts in order."""
+    """Attributes (edges, D)."""
     x: Tensor | None = None
-    """Node features (nodes, F), likewise; None where there are none."""
+    """Node features (nodes, F); None where there are none."""
     both_ways: bool = False
     """Whether edges are undirected: the second half of them is the first, reversed, and has the same labels."""
 
     @classmethod
     def complete(cls, groups: Sequence[Tensor]) -> EdgeTensors:
         """Complete graphs from attributes (graphs, n, n) or (graphs, n, n, D), those of one size together."""
-        parts = [Complete(len(group), group.shape[1], group.device) for group in groups]
-        return cls(parts, torch.cat([group.reshape(part.num_rows, -1) for group, part in zip(groups, parts)]))
+        part = Complete([(len(group), group.shape[1]) for group in groups], groups[0].device)
+        return cls(part, torch.cat([group.reshape(group.shape[:3].numel(), -1) for group in groups]))
 
     @classmethod
     def of(cls, graph: Graph, features: Features, device: torch.device | str = "cpu") -> EdgeTensors:
@@ -297,7 +322,7 @@ class EdgeTensors:
         x = features.transform(graph)
         if x is not None:
             x = torch.as_tensor(x.toarray() if hasattr(x, "toarray") else x, dtype=torch.float32, device=device)
-        return cls([Listed(ends[0], ends[1], graph.num_nodes, member)], edge_attr, x, not graph.directed)
+        return cls(Listed(ends[0], ends[1], graph.num_nodes, member), edge_attr, x, not graph.directed)
 
     @property
     def device(self) -> torch.device:
@@ -311,22 +336,6 @@ class EdgeTensors:
     def num_rows(self) -> int:
         """Edges that have a label of their own."""
         return len(self.edge_attr) // (2 if self.both_ways else 1)
-
-    def split(self, edges: Tensor) -> list[Tensor]:
-        """The rows (edges, ...) of every part."""
-        return list(edges.split([part.num_rows for part in self.parts]))
-
-    def split_nodes(self) -> Sequence[Tensor | None]:
-        """The node features of every part."""
-        if self.x is None:
-            return [None] * len(self.parts)
-        return self.x.split([part.num_nodes for part in self.parts])
-
-    def map(self, function: Callable[..., Tensor], *edges: Tensor) -> Tensor:
-        """What `function(part, node features, rows of the part, ...)` gives, for all parts together."""
-        rows = zip(*(self.split(each) for each in edges))
-        answers = [function(part, x, *row) for part, x, row in zip(self.parts, self.split_nodes(), rows)]
-        return torch.cat(answers) if len(answers) > 1 else answers[0]
 
     def directed(self, labels: Tensor) -> Tensor:
         """Rows of labels as rows of edges."""

@@ -5,8 +5,8 @@ r"""Our denoiser of edge labels: edges have states, and learn from the two edges
              p_j = max over edges (i, j) of C z_ij
 
 The same weights serve every round. A round joins two paths, so r rounds reach along 2^r edges: a graph of n nodes gets
-ceil(log2(n - 1)) rounds, and at least `num_layers`; in training up to `MORE_ROUNDS` more, drawn anew for the graphs of
-a size, so that answers stay as they are when larger graphs ask for more rounds.
+ceil(log2(n - 1)) rounds, and at least `num_layers`; in training up to `MORE_ROUNDS` more, drawn anew in every step, so
+that answers stay as they are when larger graphs ask for more rounds.
 
 Nothing here belongs to one task. A maximum of negated sums is a minimum, and signs are learned, so there is no minimum
 beside it; sums over nodes grow with the graph and are left out. The p say something of the rest of a graph where edges
@@ -72,9 +72,10 @@ class TripleDenoiser(EdgeDenoiser):
         rounds = self.rounds(part.graph_size)
         if generator is not None:
             rounds = rounds + int(torch.randint(MORE_ROUNDS + 1, (), generator=generator))
-        for k in range(rounds if isinstance(rounds, int) else int(rounds.max())):
+        least = int(rounds.min())
+        for k in range(int(rounds.max())):
             change = self.exchange(part, e)
-            e = e + (change if isinstance(rounds, int) else change * (rounds > k).view(-1, 1, 1))
+            e = e + (change if k < least else change * (rounds > k).view(-1, 1, 1))
         return self.head(e)
 
     def exchange(self, part: Part, e: Tensor) -> Tensor:
@@ -84,9 +85,7 @@ class TripleDenoiser(EdgeDenoiser):
         hidden = own + part.reverse(back) + self.of_triples(part.triple_max(a, b))
         return self.update(part.add_ends(hidden, *self.of_nodes(part.max_in(into)).chunk(2, dim=-1)).relu_())
 
-    def rounds(self, graph_size: Tensor | int) -> Tensor | int:
+    def rounds(self, graph_size: Tensor) -> Tensor:
         """Rounds for graphs of so many nodes."""
-        if isinstance(graph_size, int):
-            return max(self.least_rounds, max(graph_size - 2, 0).bit_length())
         needed = (graph_size - 1).clamp_min(1).double().log2().ceil().long()
         return needed.clamp_min(self.least_rounds)
