@@ -99,13 +99,16 @@ class IndependentLabels:
     def given(self, known: Known) -> Beliefs:
         return lambda evidence: self.log_p + evidence
 
+    def begin(self, known: Known, num_samples: int, noise: object) -> Known:
+        return known
+
 
 @pytest.mark.parametrize("sharpness", [0.5, 1.0, 2.0])
 def test_samples_are_as_sharp_as_marginals(monkeypatch, sharpness: float):
     graph, _ = two_coloured_tree()
     model = classifier().fit(graph, validation=None)
     monkeypatch.setattr(model, "sharpness_", sharpness)
-    monkeypatch.setattr(model.initialiser_, "denoiser", lambda graph, *labels: IndependentLabels([0.3, 0.7]))
+    monkeypatch.setattr(model.initialiser_, "asked_denoiser", lambda graph: IndependentLabels([0.3, 0.7]))
     path = Graph.build([(i, i + 1) for i in range(49)], num_nodes=50, classes=[0, 1])
     odds = (0.7 / 0.3) ** sharpness
     np.testing.assert_allclose(model.predict_proba(path)[:, 1], odds / (1 + odds), atol=1e-4)

@@ -37,15 +37,19 @@ from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
 from dpmsnc.baselines.pta import PTA
 from dpmsnc.baselines.uniform import Uniform
 from dpmsnc.config import ScalingName
+from dpmsnc.diffusion.known import Known
+from dpmsnc.diffusion.sampler import Noise
 from dpmsnc.errors import InputError, ModelFileError
 from dpmsnc.estimators.base import KINDS, METHODS, Method, seeded
-from dpmsnc.graph import Graph
+from dpmsnc.graph import UNKNOWN, Graph
+from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.pairwise.denoiser import PairwiseDenoiser
 from dpmsnc.pairwise.edges import Edges, edges_of
 from dpmsnc.pairwise.gibbs import SWEEPS, Gibbs
 from dpmsnc.pairwise.learning import Folds, asking_iterations, direction, learn, log_prior, refine, with_coupling
 from dpmsnc.pairwise.potentials import LEAST, Coupling, Potentials
 from dpmsnc.pairwise.propagation import Propagation
+from dpmsnc.pairwise.unlabelled import ENOUGH, Unlabelled, components, score, uncoupled
 from dpmsnc.training.chains import ChainSampler
 
 LABELS_A_COUPLING = 4
@@ -61,6 +65,8 @@ LISTENING, ITS_PRICE = (0.5, 0.25), 0.025
 a coupling, a label that is revealed later changes no neighbour."""
 LEAST_COUPLING = 0.02
 """Couplings below are none."""
+LEAST_HALVED = 8
+"""Training labels from which on a model of other graphs is learned."""
 MOST_BASES = 3
 """Base models that are pooled."""
 CouplingChoice = Literal["auto", "none", "one", "full"]
@@ -132,11 +138,18 @@ class CRF(Baseline):
             raise InputError(f"{name!r} is no base of a pairwise model; take a baseline")
         return base
 
-    def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
+    def _fit(
+        self,
+        graph: Graph,
+        y_train: NDArray[np.int64],
+        y_validation: NDArray[np.int64],
+        builders: Builders | None = None,
+    ) -> None:
+        """`builders` are the base models to choose from, by default all, or the one that was given."""
         fold = assign_folds(y_train, self.seed, member=graph.member)
         labels = Labels.of(y_train, y_validation, fold)
         auto = isinstance(self.base, str) and self.base == "auto"
-        builders = _bases(graph, self.seed) if auto else {str(self.base): self._given_base}
+        builders = builders or (_bases(graph, self.seed) if auto else {str(self.base): self._given_base})
         bases, scores = compare(builders, graph, y_train, labels)
         if not bases:
             raise InputError(NOT_PROBABILITIES)
@@ -151,10 +164,55 @@ class CRF(Baseline):
         trials = [trial for pool in pools for trial in self._trials(pool, edges, labels, half)]
         best = max(trials, key=lambda trial: trial.score)
         self.choices_ = describe(trials, scores, best)
-        self.bases_ = [fitted(builders[base.name](), graph, y_train) for base in best.bases]
+        self.names_ = [base.name for base in best.bases]
+        self.bases_ = [fitted(builders[name](), graph, y_train) for name in self.names_]
         self.network_, self.mean_log_ = best.potentials.requires_grad_(False), edges.mean_log
         self.coupling_ = best.potentials.coupling
         self._labels, self._fold_answers = labels, pooled_answers(best.bases)
+        self.unlabelled_ = self._learn_unlabelled(graph, y_train, ENOUGH) if half is None else None
+        self.elsewhere_ = self._learn_elsewhere(graph, y_train, scores) if auto and graph.member is None else None
+
+    def _learn_unlabelled(self, graph: Graph, y_train: NDArray[np.int64], enough: float) -> Potentials | None:
+        """Potentials of components without a known label, if they are better there by enough nats a label.
+
+        Several graphs need none, since theirs are learned without labels, too.
+        """
+        if self.coupling_ == "none":
+            return None
+        log_p, nothing = self._fold_answers.clone(), np.full_like(y_train, UNKNOWN)
+        for k, base in enumerate(self.bases_):
+            told, alone = base._marginals(graph, y_train), base._marginals(graph, nothing)
+            if not np.allclose(told, alone):  # its answers in the folds were given labels
+                log_p[k] = log_probabilities(alone).unsqueeze(1)
+        folds = Folds.without_labels(log_p, torch.from_numpy(self._labels.y), torch.from_numpy(self._labels.fold))
+        edges, own = edges_of(graph), self._potentials
+        found = uncoupled(own, folds, edges, learning_steps(edges, folds.num_classes) // 3)
+        return found if score(found, folds, edges) > score(own, folds, edges) + enough else None
+
+    def _learn_elsewhere(self, graph: Graph, y_train: NDArray[np.int64], scores: Mapping[str, float]) -> CRF | None:
+        """The model that answers for other graphs: it learned from each half of the graph for the other one.
+
+        Base models that were fitted to all nodes of a graph know them, labelled or not, and are too sure elsewhere.
+        """
+        halves, builders = two_halves(graph, y_train, self.seed), _bases(graph, self.seed)
+        networks = sorted({"gcn", "sage"} & scores.keys(), key=lambda name: -scores[name])[:1]
+        builders = {name: builders[name] for name in ("uniform", "neighbourhood", *networks) if name in builders}
+        if halves is None or not builders:
+            return None
+        other, y = CRF(coupling=self.coupling, seed=self.seed), np.concatenate([y_train[half] for half in halves])
+        union = GraphBatch.of([graph.subgraph(half) for half in halves], graph.target).graph
+        other._learn(union, y, np.full_like(y, UNKNOWN), builders=builders)
+        other.unlabelled_ = other._learn_unlabelled(union, y, -inf)
+        other._take(graph, other._fit_features(graph))
+        other.bases_ = [fitted(builders[name](), graph, y_train) for name in other.names_]
+        other.mean_log_ = self.mean_log_
+        return other
+
+    def _for(self, graph: Graph) -> CRF:
+        """The model that answers for a graph: another one unless it is the fitted graph, or has grown from it."""
+        elsewhere: CRF | None = getattr(self, "elsewhere_", None)  # which an older model lacks
+        here = elsewhere is None or self._is_fitted_graph(graph) or has_grown(graph, self.graph_)
+        return self if here else cast(CRF, elsewhere)
 
     def _trials(
         self, bases: list[Candidate], edges: Edges, labels: Labels, half: NDArray[np.int64] | None
@@ -170,7 +228,7 @@ class CRF(Baseline):
             folds = Folds.of_graphs(log_p, y, of_node)
         labels_alone = Folds.of(torch.zeros(1, len(y), int(of_node.max()) + 1, log_p.shape[-1]), y, of_node)
         C = log_p.shape[-1]
-        steps = int(np.clip(WORK / (max(len(edges), 1) * C), LEAST_STEPS, MOST_STEPS))
+        steps = learning_steps(edges, C)
 
         def trial(potentials: Potentials) -> Trial:
             return Trial(bases, potentials, trial_score(potentials, folds, edges, labels))
@@ -199,8 +257,13 @@ class CRF(Baseline):
         return cast(Potentials, self.network_)
 
     def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
-        theta = self._unary(graph, y)
-        return self._beliefs(graph, theta, self._one_hot(y)).squeeze(1).softmax(dim=-1).double().numpy()
+        if (model := self._for(graph)) is not self:
+            return model._marginals(graph, y)
+        answers, known = self._answers_of_bases(graph, y), self._one_hot(y)
+        logits = self._beliefs(graph, self._potentials.unary(answers).unsqueeze(1), known)
+        if (unlabelled := self._unlabelled(graph, y, answers)) is not None:
+            logits = unlabelled.instead_of(logits, as_known(known), torch.zeros_like(logits))
+        return logits.squeeze(1).softmax(dim=-1).double().numpy()
 
     @torch.no_grad()
     def _beliefs(self, graph: Graph, theta: Tensor, known: Tensor) -> Tensor:
@@ -208,10 +271,26 @@ class CRF(Baseline):
         iterations = asking_iterations(edges_of(graph, self.graph_), theta.shape[-1])
         return self._propagation(graph).beliefs(theta, known, iterations)
 
+    def _answers_of_bases(self, graph: Graph, y: NDArray[np.int64]) -> Tensor:
+        """Log-probabilities (bases, nodes, classes) given known labels."""
+        return torch.stack([log_probabilities(base._marginals(graph, y)) for base in self.bases_])
+
     def _unary(self, graph: Graph, y: NDArray[np.int64]) -> Tensor:
         """theta (nodes, 1, classes) given known labels."""
-        answers = [log_probabilities(base._marginals(graph, y)) for base in self.bases_]
-        return self._potentials.unary(torch.stack(answers)).unsqueeze(1)
+        return self._potentials.unary(self._answers_of_bases(graph, y)).unsqueeze(1)
+
+    @torch.no_grad()
+    def _unlabelled(self, graph: Graph, y: NDArray[np.int64], answers: Tensor) -> Unlabelled | None:
+        """The components of a graph without a known label, if they have potentials of their own."""
+        component = components(graph)
+        rows = ~np.isin(component, component[y != UNKNOWN])
+        potentials = getattr(self, "unlabelled_", None)  # which an older model lacks
+        if potentials is None or not rows.any():
+            return None
+        part = graph if rows.all() else graph.subgraph(rows)
+        sampler = Gibbs(self._potentials, edges_of(part, self.graph_), self.mean_log_)
+        propagation, marginals = self._propagation(part), potentials.unary(answers)
+        return Unlabelled(torch.from_numpy(component), torch.from_numpy(rows), marginals, propagation, sampler)
 
     def _one_hot(self, y: NDArray[np.int64]) -> Tensor:
         """Known labels (nodes, 1, classes), zero where there is none."""
@@ -219,9 +298,14 @@ class CRF(Baseline):
 
     def _drawn(self, asked: Graph, num_samples: int, generator: torch.Generator) -> NDArray[np.int64]:
         """Joint labellings by Gibbs sampling."""
-        theta, given = self._unary(asked, asked.y), self._one_hot(asked.y)
+        if (model := self._for(asked)) is not self:
+            return model._drawn(asked, num_samples, generator)
+        answers, given = self._answers_of_bases(asked, asked.y), self._one_hot(asked.y)
+        theta = self._potentials.unary(answers).unsqueeze(1)
+        if (unlabelled := self._unlabelled(asked, asked.y, answers)) is not None:
+            given = unlabelled.begin(as_known(given), num_samples, Noise(1.0, generator)).y
         sampler = Gibbs(self._potentials, edges_of(asked, self.graph_), self.mean_log_)
-        beliefs = self._beliefs(asked, theta, given)
+        beliefs = self._beliefs(asked, theta.expand(-1, given.shape[1], -1), given)
         theta, beliefs, given = (part.expand(-1, num_samples, -1) for part in (theta, beliefs, given))
         return sampler.sample(theta, beliefs, given, SWEEPS, generator).T.numpy()
 
@@ -235,6 +319,14 @@ class CRF(Baseline):
     def denoiser(self, graph: Graph, *labels: NDArray[np.int64]) -> PairwiseDenoiser:
         """The denoiser of the pairwise model on a graph, an entry of the batch for each of some known labels."""
         return PairwiseDenoiser(self._propagation(graph), torch.cat([self._unary(graph, y) for y in labels], dim=1))
+
+    def asked_denoiser(self, graph: Graph) -> PairwiseDenoiser:
+        """The denoiser for the questions of users: components without a known label have marginals of their own."""
+        if (model := self._for(graph)) is not self:
+            return model.asked_denoiser(graph)
+        answers = self._answers_of_bases(graph, graph.y)
+        unlabelled = self._unlabelled(graph, graph.y, answers)
+        return PairwiseDenoiser(self._propagation(graph), self._potentials.unary(answers).unsqueeze(1), unlabelled)
 
     def _propagation(self, graph: Graph) -> Propagation:
         return Propagation(self._potentials, edges_of(graph, self.graph_), self.mean_log_)
@@ -268,6 +360,33 @@ class Trial:
     bases: list[Candidate]
     potentials: Potentials
     score: float
+
+
+def has_grown(graph: Graph, fitted: Graph) -> bool:
+    """Whether a graph begins with the nodes of the fitted one, and has all of its edges."""
+    n = fitted.num_nodes
+    if graph.num_nodes < n or not np.array_equal(graph.ids[:n], fitted.ids):
+        return False
+    theirs, ours = (each.edge_index[0] * graph.num_nodes + each.edge_index[1] for each in (fitted, graph))
+    return bool(np.isin(theirs, ours).all())
+
+
+def two_halves(graph: Graph, y_train: NDArray[np.int64], seed: int) -> list[NDArray[np.bool_]] | None:
+    """Nodes of two halves at random, with as many training labels of each class; None where labels are too few.
+
+    Halves that no edge would join are far apart in the graph, and where neighbours are alike they have other classes.
+    """
+    labelled = y_train != UNKNOWN
+    if labelled.sum() < LEAST_HALVED:
+        return None
+    half = np.where(labelled, assign_folds(y_train, seed, num_folds=2), 0)
+    half[~labelled] = np.random.default_rng(seed).integers(2, size=int((~labelled).sum()))
+    return [half == 0, half == 1]
+
+
+def learning_steps(edges: Edges, num_classes: int) -> int:
+    """Steps of learning; graphs with many edges take fewer."""
+    return int(np.clip(WORK / (max(len(edges), 1) * num_classes), LEAST_STEPS, MOST_STEPS))
 
 
 def expected_coupling(learned: float, sign: float, size: int, score: Callable[[float], float]) -> tuple[float, float]:
@@ -320,6 +439,11 @@ def describe(trials: list[Trial], scores: dict[str, float], chosen: Trial) -> li
     ]
     alone = sorted(scores.items(), key=lambda item: -item[1])
     return under + [{"base": base, "coupling": None, "score": round(score, 4)} for base, score in alone]
+
+
+def as_known(one_hot: Tensor) -> Known:
+    """Labels (nodes, batch, classes) that are zero where there is none."""
+    return Known(one_hot.sum(dim=-1) > 0, one_hot)
 
 
 def log_probabilities(p: NDArray[np.float64]) -> Tensor:

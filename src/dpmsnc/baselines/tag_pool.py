@@ -117,6 +117,10 @@ class TagPool(Baseline):
         """The denoiser of independent tags on a graph, an entry of the batch for each of some known labels."""
         return TagDenoiser(torch.stack([_tensor(self._log_odds(graph, y)) for y in labels], dim=1))
 
+    def asked_denoiser(self, graph: Graph) -> TagDenoiser:
+        """The denoiser for the questions of users."""
+        return self.denoiser(graph, graph.y)
+
     def _check_state(self) -> None:
         super()._check_state()
         sound = isinstance(self.bases_, list) and all(isinstance(base, Baseline) for base in self.bases_)

@@ -40,6 +40,9 @@ class InitialDenoiser(Protocol):
     def given(self, known: Known) -> Beliefs:
         """The denoiser of one reverse process with these labels; it is asked from T downwards."""
 
+    def begin(self, known: Known, num_samples: int, noise: Noise) -> Known:
+        """The labels that samples are given: known ones, and maybe others that a sample begins with."""
+
 
 class Posterior:
     """What can be asked of a denoiser on a graph with known labels; `NodeClassifier` and the E-step both ask it."""
@@ -105,18 +108,25 @@ class Posterior:
             counts = [min(most, num_samples - first) for first in range(0, num_samples, most)]
             return torch.cat([self.draw(count, temperature, generator, callback) for count in counts], dim=1)
         noise, known = Noise(temperature, generator), self.known
+        if self.initial is not None:
+            known = self.initial.begin(known, num_samples, noise)
         share = 0.0 if self.sampling.progressive == "auto" else self.sampling.progressive
         if share == 0:
-            return self.run(known, num_samples, noise, callback)
+            return self.with_added(known, self.run(known, num_samples, noise, callback))
         y, confidence = self.confident_run(known, num_samples, noise, callback)
         for _ in range(MAX_ROUNDS):
             if bool(known.mask.all()):
                 break
             known = adopt_confident(self.target, known, y, confidence, share)
             run, confidence = self.confident_run(known, num_samples, noise, callback)
-            adopted = known.mask & ~self.known.mask
-            y = torch.where(adopted.unsqueeze(-1), known.y, run)
+            y = self.with_added(known, run)
         return y
+
+    def with_added(self, known: Known, y: Tensor) -> Tensor:
+        """y with the labels that were added to those that are known."""
+        if known is self.known:
+            return y
+        return torch.where((known.mask & ~self.known.mask).unsqueeze(-1), known.y.to(y.dtype), y)
 
     def confident_run(
         self, known: Known, num_samples: int, noise: Noise, callback: Callback | None

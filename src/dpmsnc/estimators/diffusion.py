@@ -251,7 +251,7 @@ class DiffusionEstimator(Estimator):
 
         known = Known.of(self.target_.field(self._tensor(asked.y)), self._tensor(asked.known))
         sampling = replace(self.sampling, progressive=self.progressive_)
-        initial = self.initialiser_.denoiser(asked, asked.y) if self.corrects_initialiser else None
+        initial = self.initialiser_.asked_denoiser(asked) if self.corrects_initialiser else None
         return Posterior(self.denoiser_, self._objective(), self._tensors(asked), known, sampling, initial, sharpness)
 
     def _draw(

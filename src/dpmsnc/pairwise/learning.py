@@ -70,6 +70,12 @@ class Folds:
         return cls(log_p, y, (fold.unsqueeze(1) >= 0) & ~asked, asked)
 
     @classmethod
+    def without_labels(cls, log_p: Tensor, y: Tensor, fold: Tensor) -> Folds:
+        """The same labels are asked for, and none is given."""
+        asked = fold.unsqueeze(1) == torch.arange(log_p.shape[2])
+        return cls(log_p, y, torch.zeros_like(asked), asked)
+
+    @classmethod
     def of_graphs(cls, log_p: Tensor, y: Tensor, half: Tensor) -> Folds:
         """Labels of graphs that no base model saw: all of them given nothing, and each half given the other.
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dpmsnc.diffusion.known import Known
+from dpmsnc.diffusion.sampler import Noise
 from dpmsnc.training.chains import Chains, with_own
 
 MOST_ENTRIES = 2**26
@@ -37,6 +38,10 @@ class TagDenoiser:
     def given(self, known: Known) -> Callable[[Tensor], Tensor]:
         """Known labels say nothing of other nodes beyond what the base models made of them."""
         return lambda evidence: self.theta.to(evidence) + evidence
+
+    def begin(self, known: Known, num_samples: int, noise: Noise) -> Known:
+        """Samples are given nothing but known labels."""
+        return known
 
 
 class TagChains:

@@ -1,0 +1,122 @@
+r"""Components of a graph in which no label is known.
+
+Couplings are learned where other labels are known, which hold them in check. Where none is, propagation with a strong
+coupling turns the faintest preference of the unaries into certainty about a whole component, although nothing says
+which class it has. So components without a known label have potentials of their own, without couplings and with unaries
+learned with no label given, which are the marginals there. A joint labelling is drawn in two steps,
+
+    p(y) = p(y_r) p(y_rest | y_r),
+
+first the label of one node r of each such component from its marginal, then the rest as if that label were known, with
+the couplings of the others. Where features say little, whole components change their labels together from one sample
+to the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from dpmsnc.diffusion.known import Known
+from dpmsnc.diffusion.sampler import Noise
+from dpmsnc.graph import Graph
+from dpmsnc.pairwise.edges import Edges
+from dpmsnc.pairwise.gibbs import SWEEPS, Gibbs
+from dpmsnc.pairwise.learning import Folds, asking_iterations, descend
+from dpmsnc.pairwise.potentials import LEAST, Potentials
+from dpmsnc.pairwise.propagation import Propagation
+
+ENOUGH = 0.015
+"""Nats a label by which potentials without couplings have to be better on the graph that was fitted, where base models
+have seen the nodes."""
+
+FAINT = 0.1
+"""Nats a node below which marginals that differ within a component are taken to say nothing of joint labellings."""
+
+
+def uncoupled(potentials: Potentials, folds: Folds, edges: Edges, steps: int) -> Potentials:
+    """Potentials without couplings, from folds that give no label."""
+    result = Potentials.like(potentials, "none")
+    with torch.no_grad():
+        result.J.zero_()
+        result.R.zero_()
+    return descend(result, folds, edges, steps).requires_grad_(False)
+
+
+@torch.no_grad()
+def score(potentials: Potentials, folds: Folds, edges: Edges) -> float:
+    """Mean log-likelihood of the labels that are asked for, none being given."""
+    beliefs = folds.beliefs(potentials, edges, asking_iterations(edges, folds.num_classes))
+    return folds.log_likelihood(beliefs).mean().item()
+
+
+def components(graph: Graph) -> NDArray[np.int64]:
+    """The component of every node."""
+    return graph.cached("components", lambda: connected_components(graph.adjacency, directed=False)[1].astype(np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Unlabelled:
+    """The components of a graph that have no known label: the marginals of their nodes, and joint labellings."""
+
+    component: Tensor
+    """Of every node (nodes,)."""
+    rows: Tensor
+    """Nodes of such components (nodes,)."""
+    logits: Tensor
+    """Of marginals (nodes, classes), which count on these rows."""
+    propagation: Propagation
+    sampler: Gibbs
+    """Couplings on the graph of these rows alone."""
+
+    def instead_of(self, logits: Tensor, known: Known, evidence: Tensor) -> Tensor:
+        """Logits (nodes, batch, classes), with those of its own where nothing in a component is known.
+
+        `evidence` is log p(y_t | y) of that shape.
+        """
+        number = known.mask.new_zeros(int(self.component.max()) + 1, known.mask.shape[1], dtype=torch.long)
+        number.index_add_(0, self.component, known.mask.long())
+        nothing = self.rows.unsqueeze(1) & (number == 0)[self.component]
+        return torch.where(nothing.unsqueeze(-1), self.logits.unsqueeze(1) + evidence, logits)
+
+    def begin(self, known: Known, count: int, noise: Noise) -> Known:
+        """Known labels of so many samples, with the labels that these components have in each of them."""
+        labels, rows = self.drawn(count, noise), self.rows.to(known.mask.device)
+        mask, y = known.mask.expand(-1, count).clone(), known.y.expand(-1, count, -1).clone()
+        mask[rows], y[rows] = True, one_hot(labels, known.y.shape[-1]).to(y)
+        return Known(mask, y)
+
+    @cached_property
+    def unary(self) -> Tensor:
+        """theta of joint labellings (rows, classes): none in components whose marginals hardly differ from their mean.
+
+        A faint preference would count once for every node of the component, and decide all of their labels together.
+        """
+        theta, component = self.logits[self.rows].log_softmax(dim=-1), self.component[self.rows]
+        count = int(self.component.max()) + 1
+        size = component.bincount(minlength=count).clamp_min(1)
+        mean = theta.new_zeros(count, theta.shape[-1]).index_add(0, component, theta.exp()) / size.unsqueeze(1)
+        divergence = (theta.exp() * (theta - mean.clamp_min(LEAST).log()[component])).sum(dim=-1)
+        told = theta.new_zeros(count).index_add(0, component, divergence) / size
+        return theta * (told >= FAINT)[component].unsqueeze(1)
+
+    @torch.no_grad()
+    def drawn(self, count: int, noise: Noise) -> Tensor:
+        """Joint labellings of the rows (rows, count); at temperature 0 the most probable label of each."""
+        theta = self.logits[self.rows].unsqueeze(1).expand(-1, count, -1)
+        if noise.temperature == 0:
+            return theta.argmax(dim=-1)
+        roots = torch.from_numpy(np.unique(self.component[self.rows].numpy(), return_index=True)[1])
+        gumbel = -noise.uniform(theta[roots]).log().neg().log()
+        label = (theta[roots] + noise.temperature * gumbel).argmax(dim=-1)
+        given = torch.zeros_like(theta).index_copy(0, roots, one_hot(label, theta.shape[-1]).to(theta))
+        theta = self.unary.unsqueeze(1).expand(-1, count, -1)
+        beliefs = self.propagation.beliefs(theta, given, asking_iterations(self.propagation.edges, theta.shape[-1]))
+        return self.sampler.sample(theta, beliefs, given, SWEEPS, noise.generator)
