@@ -73,7 +73,8 @@ class AnswerFlags:
 @dataclass(frozen=True)
 class Predict(AnswerFlags):
     """Predict the label of every node: a table with id, label, probability, entropy (nats) and known; for tags, label,
-    a column of 0 and 1 and one of probabilities for each, and known; for edges source, target, value and known."""
+    a column of 0 and 1 and one of probabilities for each, and known; for edges source, target, value, known, and
+    directed where they have a direction."""
 
     num_samples: int = 32
     """Joint samples behind the probabilities."""

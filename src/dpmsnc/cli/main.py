@@ -95,6 +95,7 @@ class Evaluate:
     def _of_numbers(self) -> Any:
         """The report of a table of numbers; None where it is one of classes or tags."""
         from dpmsnc.cli.number_evaluation import compare_numbers, holds_numbers
+        from dpmsnc.graph.clean import counted
 
         if (on := holds_numbers(self.predictions)) is None:
             if self.target_column is not None:
@@ -106,7 +107,10 @@ class Evaluate:
         if len(named) > 1 or (on == "node" and self.target_column is not None):
             raise InputError("numbers are in one column of the truth table; name it once, on edges by --target-column")
         keys = [self.id] if on == "node" else [self.source, self.target]
-        return compare_numbers(self.predictions, self.truth, on, keys, named[0] if named else None)
+        report, unscored = compare_numbers(self.predictions, self.truth, on, keys, named[0] if named else None)
+        if unscored:
+            print(f"note: not scored for lack of a true number: {counted(unscored, on)}", file=sys.stderr)
+        return report
 
     def _print(self, size: int, scores: dict[str, float]) -> None:
         print(f"{'nodes':<26}{size}")
