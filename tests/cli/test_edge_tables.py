@@ -215,3 +215,16 @@ def test_a_truth_with_a_pair_in_both_orders_gives_edges_no_direction(tmp_path, c
     truth.assign(w=[2, 3, 5]).to_csv(tmp_path / "truth.csv", index=False)
     assert run(*score) == 2
     assert "says 2.0 of the edge b, a and 3.0 of a, b, which are one edge" in capsys.readouterr().err
+
+
+def test_the_number_may_stand_before_the_ends_of_an_edge(folder, tmp_path, capsys):
+    table = pd.read_csv(folder / "roads.csv")
+    table[["weight", "from", "length", "to"]].to_csv(tmp_path / "roads.csv", index=False)
+    words = ("--edges", tmp_path / "roads.csv", "--target-column", "weight", "--edge-features", "length")
+    assert run("predict", folder / "model", *words, "--out", tmp_path / "answer.csv") == 0
+    answer = pd.read_csv(tmp_path / "answer.csv")
+    assert answer[["source", "target"]].to_numpy().tolist() == table[["from", "to"]].to_numpy().tolist()
+    pd.DataFrame({"w": [2.0, 4.0], "s": ["01", "2"], "t": ["02", "3"]}).to_csv(tmp_path / "truth.csv", index=False)
+    (tmp_path / "p.csv").write_text("source,target,value\n01,02,1\n")
+    assert run("evaluate", tmp_path / "p.csv", "--truth", tmp_path / "truth.csv", "--target-column", "w") == 0
+    assert printed(capsys.readouterr().out)["mse"] == 1

@@ -112,6 +112,20 @@ def test_columns_without_a_name_are_the_first_that_nobody_named(tmp_path):
         Graph.from_tables(tmp_path / "edges.csv", source="cited", target="cited")
 
 
+@pytest.mark.parametrize("text", [True, False])
+def test_columns_that_are_named_as_something_else_are_no_ends_of_edges(tmp_path, text):
+    table = pd.DataFrame({"hours": [2, 1], "from": ["01", "2"], "cost": [5, 6], "to": ["2", "3"], "price": [0.5, None]})
+    table.to_csv(tmp_path / "edges.csv", index=False)
+    edges = tmp_path / "edges.csv" if text else table
+    graph = Graph.from_tables(edges, edge_weight="hours", edge_features="cost", edge_label="price")
+    assert graph.ids.tolist() == ["01", "2", "3"] and graph.edge_index.tolist() == [[0, 1], [1, 2]]
+    assert graph.edge_weight.tolist() == [2, 1] and graph.edge_attr.ravel().tolist() == [5, 6]
+    named = Graph.from_tables(edges, source="to", edge_weight="hours", edge_features=["cost"])
+    assert named.ids.tolist() == ["2", "01", "3"]
+    with pytest.raises(InputError, match="too few"):
+        Graph.from_tables(table[["hours", "from"]], edge_weight="hours")
+
+
 def test_ids_match_across_a_text_file_and_a_typed_file(tmp_path):
     (tmp_path / "edges.csv").write_text("s,t\n30,10\n")
     nodes = write(pd.DataFrame({"id": [10, 20, 30]}), tmp_path / "nodes.parquet")

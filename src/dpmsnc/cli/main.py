@@ -59,7 +59,7 @@ class Evaluate:
     edges: Path | None = None
     """Edge table, for the subgraph accuracy with known labels as given."""
     source: str | None = None
-    """Column of the edge table, or of the truth table where that is one of edges; by default the first."""
+    """Column of the edge table, or of the truth table where that is one of edges; by default the first unnamed one."""
     target: str | None = None
     """Column of the same table; by default the second."""
 

@@ -46,7 +46,7 @@ class Numbers:
         """From a file; `keys` are the columns with the names of rows, by default the first, and `value` that of the
         numbers, by default the only other one. Of several graphs there is a column `graph`, too."""
         of_graph = (GRAPH,) if several else ()
-        table = read_table(path, kind, (*keys, *of_graph), len(keys))
+        table = read_table(path, kind, (*keys, *of_graph), len(keys), taken=[value] if value else [])
         rest = [name for name in table.columns if name not in (*of_graph, value)]
         found = [column(table, name, kind) for name in (*of_graph, *with_unnamed(keys, rest))]
         others = [name for name in table.columns if name not in found]
