@@ -37,6 +37,7 @@ from dpmsnc.errors import InputError
 from dpmsnc.estimators.base import Which
 from dpmsnc.estimators.diffusion import DiffusionEstimator
 from dpmsnc.graph import Graph
+from dpmsnc.graph.features import check_same_names
 
 if TYPE_CHECKING:
     import torch
@@ -312,6 +313,7 @@ class EdgeRegressor(DiffusionEstimator):
     def _adapted(self, graph: Graph) -> Graph:
         if graph.labels_on == "node" and not graph.known.any():
             graph = graph.with_labels(self.target_.unknown(graph.num_edges), self.target_)
+        check_same_names(self.graph_.edge_feature_names, graph.edge_feature_names, what="edge features")
         widths = [1 if one.edge_attr is None else one.edge_attr.shape[1] for one in (graph, self.graph_)]
         if widths[0] != widths[1] or (graph.edge_attr is None) != (self.graph_.edge_attr is None):
             raise InputError("the graph has other edge features than the fitted one; give the same, in their order")

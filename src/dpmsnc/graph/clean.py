@@ -67,13 +67,13 @@ def clean_features(x: Any, ids: Array) -> sp.csr_array | NDArray[np.float32] | N
     return clean if clean.shape[1] else None
 
 
-def clean_feature_names(names: Iterable[Any] | None, features: Any) -> tuple[str, ...] | None:
-    """Names of the features as text, one for every column."""
+def clean_feature_names(names: Iterable[Any] | None, features: Any, what: str = "x") -> tuple[str, ...] | None:
+    """Names of the features as text, one for every column; `what` is the argument that has them."""
     if names is None or features is None:
         return None
     names = tuple(map(str, names))
     if len(names) != features.shape[1]:
-        raise InputError(f"{len(names)} feature names for {features.shape[1]} features; pass one per column of x")
+        raise InputError(f"{len(names)} feature names for {features.shape[1]} features; pass one per column of {what}")
     return names
 
 

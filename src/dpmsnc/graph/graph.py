@@ -71,6 +71,8 @@ class Graph(Constructors):
     """What counts as 1 in the adjacency matrix: the mean weight of the graph that was built first."""
     columns: Columns | None = None
     """How the columns of a node table became `x`, where it was read from one."""
+    edge_feature_names: tuple[str, ...] | None = None
+    """Names of the columns of `edge_attr`, where they have any."""
     _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -88,6 +90,7 @@ class Graph(Constructors):
         edge_y: Any = None,
         edge_weight: Any = None,
         feature_names: Sequence[str] | None = None,
+        edge_feature_names: Sequence[str] | None = None,
         directed: bool = False,
     ) -> Graph:
         """A graph from arrays or plain Python sequences.
@@ -111,6 +114,7 @@ class Graph(Constructors):
                 and nodes none. Where an edge is listed several times, the first number counts.
             edge_weight: A positive number per edge, in the order of `edges`; those of one edge add up.
             feature_names: Names of the columns of `x`; a DataFrame has its own.
+            edge_feature_names: Names of the columns of `edge_attr` likewise.
             directed: Whether an edge leads from its first node to its second alone.
 
         Example:
@@ -132,7 +136,8 @@ class Graph(Constructors):
         features = clean.clean_features(x, names)
         columns = clean.clean_feature_names(getattr(x, "columns", feature_names), features)
         graph = cls(len(names), edge_index, features, labels, target, names, (), columns, rows[0], bool(directed))
-        graph = graph.with_weights(rows[1])
+        named = clean.clean_feature_names(getattr(edge_attr, "columns", edge_feature_names), rows[0], "edge_attr")
+        graph = replace(graph.with_weights(rows[1]), edge_feature_names=named)
         graph = replace(graph, notes=(*notes, *edge.connectivity_notes(graph)))
         return graph if edge_y is None else edge.with_edge_values(graph, positions, edge_y, y)
 

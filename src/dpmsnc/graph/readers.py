@@ -156,7 +156,8 @@ def read_tables(
         check_ends(ends, parts["ids"], places(table, "edge"))
     edge_attr = edge_numbers.to_numpy(dtype=np.float32) if len(edge_numbers.columns) else None
     rows: dict[str, Any] = {"edge_attr": edge_attr, "edge_weight": weight, "edge_y": edge_y, "directed": directed}
-    graph = Graph.build(np.stack(ends), **parts, kind=nodes.kind, **rows)
+    names = None if edge_attr is None else list(edge_numbers.columns)
+    graph = Graph.build(np.stack(ends), **parts, kind=nodes.kind, **rows, edge_feature_names=names)
     if nodes.label is None and edge_y is None:
         notes.append("no label column was named (label=): every label is unknown")
     return replace(noted(graph, *notes), columns=columns)
