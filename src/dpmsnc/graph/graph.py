@@ -111,7 +111,7 @@ class Graph(Constructors):
             edge_attr: Edge features E x D in the order of `edges`, or one number per edge. Where an edge is listed
                 several times, in whichever direction if it is undirected, the first row counts.
             edge_y: One number per edge in the order of `edges`, unknown where None or NaN: edges then carry the labels,
-                and nodes none. Where an edge is listed several times, the first number counts.
+                and nodes none. Where an edge is listed several times, the first known number counts.
             edge_weight: A positive number per edge, in the order of `edges`; those of one edge add up.
             feature_names: Names of the columns of `x`; a DataFrame has its own.
             edge_feature_names: Names of the columns of `edge_attr` likewise.
