@@ -88,6 +88,17 @@ def numbers(values: Any, what: str) -> Any:
         raise InputError(f"{what} must be an array of numbers ({error}); encode text columns first") from error
 
 
+def clean_mask(mask: Any, count: int, what: str, row: str) -> NDArray[np.bool_]:
+    """A mask with a boolean for each of `count` nodes or edges; 0 and 1 are none, since they could be positions."""
+    given = np.asarray(mask.detach().cpu() if hasattr(mask, "detach") else mask)
+    if given.dtype != bool or given.shape != (count,):
+        raise InputError(
+            f"{what} is a mask of {count:,} booleans, one for every {row}, not an array of shape {given.shape} and "
+            f"type {given.dtype}; of positions make one with numpy.isin(numpy.arange({count}), positions)"
+        )
+    return given
+
+
 def label_values(labels: Any, classes: Sequence[Any] | None = None) -> list[Any]:
     """Labels as Python values, None where unknown; in whole numbers -1 is unknown unless `classes` lists it."""
     if getattr(labels, "ndim", 1) > 1:

@@ -268,12 +268,13 @@ class Graph(Constructors):
         object.__setattr__(labelled, "_cache", self._cache)  # shared: nothing in it depends on labels
         return labelled
 
-    def hide(self, nodes: NDArray[np.bool_]) -> Graph:
-        """The same graph where the labels under a mask are unknown; numbers are scaled by those that are left."""
+    def hide(self, rows: Sequence[bool] | NDArray[np.bool_]) -> Graph:
+        """The same graph where the labels under a mask of nodes, or of edges, are unknown; numbers are scaled by those
+        that are left."""
         from dpmsnc.graph import clean
 
-        y = self.y.copy()
-        y[nodes] = self.target.unknown(int(nodes.sum()))
+        mask, y = clean.clean_mask(rows, len(self.y), "what is hidden", self.labels_on), self.y.copy()
+        y[mask] = self.target.unknown(int(mask.sum()))
         target = self.target if self.target.names else clean.refitted(self.target, self.decode(y), len(y))[0]
         return replace(self, y=y, target=target)
 
