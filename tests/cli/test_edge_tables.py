@@ -228,3 +228,12 @@ def test_the_number_may_stand_before_the_ends_of_an_edge(folder, tmp_path, capsy
     (tmp_path / "p.csv").write_text("source,target,value\n01,02,1\n")
     assert run("evaluate", tmp_path / "p.csv", "--truth", tmp_path / "truth.csv", "--target-column", "w") == 0
     assert printed(capsys.readouterr().out)["mse"] == 1
+
+
+@pytest.mark.parametrize("metric, sign", [("mse", -1), ("mae", -1), ("r2", 1)])
+def test_errors_on_validation_labels_are_printed_as_they_are(folder, tmp_path, capsys, metric, sign):
+    words = ("--edges", folder / "roads.csv", "--target-column", "weight", "--edge-features", "length", *QUICK)
+    assert run("fit", *words, "--set", f"training.select_by={metric}", "--out", tmp_path / "model") == 0
+    best = EdgeRegressor.load(tmp_path / "model").best_score_
+    assert f"validation {metric} {sign * best:.4f} at step" in capsys.readouterr().out
+    assert sign * best > 0 or metric == "r2"
