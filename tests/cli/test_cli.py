@@ -229,6 +229,14 @@ def test_evaluate_by_class_in_any_spelling_of_known(tmp_path, capsys):
     assert run("evaluate", tmp_path / "p.csv", "--truth", tmp_path / "t.csv", "--picture", tmp_path / "c.doc") == 2
 
 
+def test_a_blank_prediction_is_wrong_and_no_class_of_its_own(tmp_path, capsys):
+    (tmp_path / "p.csv").write_text("id,label\n1,x\n2,\n3,y\n4,y\n")
+    (tmp_path / "t.csv").write_text("id,label\n1,x\n2,x\n3,y\n4,y\n")
+    assert run("evaluate", tmp_path / "p.csv", "--truth", tmp_path / "t.csv") == 0
+    found = scores(capsys.readouterr().out)
+    assert found["accuracy"] == 0.75 and found["macro_f1"] == pytest.approx((2 / 3 + 1) / 2, abs=1e-4)
+
+
 def test_whole_numbers_are_ids_and_classes_too(tmp_path, capsys):
     edges = [(k, (k + 1) % 12) for k in range(12)]
     graph = Graph.build(edges, y=[k // 6 if k % 3 else None for k in range(12)])
