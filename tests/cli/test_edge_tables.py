@@ -120,7 +120,8 @@ def test_what_cannot_be_scored_on_edges_says_why(scored, capsys):
     for name, words, message in (
         ("truth", (), "name the one with the numbers (--target-column)"),
         ("truth", ("--target-column", "width"), "no column 'width'"),
-        ("truth", (*column, *picture), "leave them out"),
+        ("truth", (*column, *picture), "numbers on edges, of which --picture says nothing; leave it out"),
+        ("truth", (*column, "--label", "length"), "name it once"),
         ("elsewhere", (*column, "--source", "from"), "no edge of the truth table is among the predictions"),
         ("twice", column, "more than once"),
         ("words", column, "long"),
