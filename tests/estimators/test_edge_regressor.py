@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_regressor
 
 from dpmsnc.config import Sampling, Training
 from dpmsnc.errors import InputError, NotFittedError
@@ -150,6 +150,8 @@ def test_settings_are_those_of_the_constructor():
     assert clone(model).get_params() == model.get_params()
     assert model.set_params(training__steps=3).training.steps == 3
     assert repr(EdgeRegressor(clip=False)) == "EdgeRegressor(clip=False)"
+    for kind in (EdgeRegressor, DirectEdgeRegressor):
+        assert is_regressor(kind()) and not is_classifier(kind())
 
 
 @pytest.mark.parametrize(

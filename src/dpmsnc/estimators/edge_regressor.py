@@ -11,7 +11,7 @@ A network is one of `EDGE_DENOISERS`. A method that is trained or asked in anoth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -368,6 +368,12 @@ class EdgeRegressor(DiffusionEstimator):
         check_number("range", low, -np.inf, high)
         model.range_ = float(low), float(high)
         return model
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import RegressorTags
+
+        numbers = {"estimator_type": "regressor", "classifier_tags": None, "regressor_tags": RegressorTags()}
+        return replace(super().__sklearn_tags__(), **numbers)
 
 
 class DirectEdgeRegressor(EdgeRegressor):
