@@ -86,6 +86,13 @@ def test_macro_f1_counts_a_rare_class_as_much_as_a_common_one():
     assert macro_f1(np.zeros(100, dtype=int), truth, np.ones(100, dtype=bool)) == pytest.approx((2 * 98 / 198) / 2)
 
 
+def test_no_answer_is_no_class_of_macro_f1():
+    truth, answers, mask = np.array([0, 0, 1, 1]), np.array([0, -1, 1, 2]), np.ones(4, dtype=bool)
+    assert macro_f1(answers, truth, mask) == pytest.approx((2 / 3 + 2 / 3 + 0) / 3)
+    assert macro_f1(np.full(4, -1), truth, mask) == 0
+    assert np.isnan(macro_f1(answers, truth, ~mask))
+
+
 def test_log_loss_is_scikit_learns_of_the_nodes_asked_about_with_a_floor():
     rng = np.random.default_rng(0)
     p, truth, mask = rng.dirichlet(np.ones(3), size=50), rng.integers(-1, 3, size=50), rng.random(50) < 0.7

@@ -106,7 +106,7 @@ def graph_accuracy(predicted: Labels, truth: Labels, mask: Mask, member: NDArray
 
 
 def macro_f1(predicted: Labels, truth: Labels, mask: Mask) -> float:
-    """Mean F1 over the classes or tags that are true or predicted somewhere in the mask."""
+    """Mean F1 over the classes or tags that are true or predicted somewhere in the mask; no answer (-1) is no class."""
     return _f1(predicted, truth, mask, "macro")
 
 
@@ -258,7 +258,11 @@ def _f1(predicted: Labels, truth: Labels, mask: Mask, average: str) -> float:
     from sklearn.metrics import f1_score
 
     asked = _asked(truth, mask)
-    return float(f1_score(truth[asked], predicted[asked], average=average, zero_division=0)) if asked.any() else np.nan
+    if not asked.any():
+        return np.nan
+    y, p = truth[asked], predicted[asked]
+    classes = np.setdiff1d(np.concatenate([y, p]), UNKNOWN) if average == "macro" and y.ndim == 1 else None
+    return float(f1_score(y, p, labels=classes, average=average, zero_division=0))
 
 
 def _asked(truth: Labels, mask: Mask) -> Mask:

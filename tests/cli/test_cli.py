@@ -229,6 +229,38 @@ def test_evaluate_by_class_in_any_spelling_of_known(tmp_path, capsys):
     assert run("evaluate", tmp_path / "p.csv", "--truth", tmp_path / "t.csv", "--picture", tmp_path / "c.doc") == 2
 
 
+@pytest.mark.parametrize(
+    "columns, words, message",
+    [
+        ("id,label", ["--target-column", "label"], "are classes, of which --target-column says nothing"),
+        ("id,label", ["--tag-separator", "|"], "are classes, of which --tag-separator says nothing"),
+        ("id,label", ["--source", "a"], "--source and --target are columns of --edges"),
+        ("id,label", ["--edges", "e.csv", "--model", "m"], "--model has the edges of its graph"),
+        ("id,label,probability of x", ["--model", "m", "--edges", "e.csv"], "are tags, of which --model, --edges say"),
+        ("id,label,probability of x", ["--picture", "c.svg"], "are tags, of which --picture says nothing"),
+        ("id,label,probability of x", ["--target", "b"], "are tags, of which --target says nothing"),
+        ("id,value", ["--target-column", "label"], "are numbers on nodes, of which --target-column says nothing"),
+        ("id,value", ["--source", "a", "--edges", "e.csv"], "of which --edges, --source say nothing"),
+        ("source,target,value", ["--id", "id"], "are numbers on edges, of which --id says nothing"),
+        ("source,target,value", ["--model", "m"], "are numbers on edges, of which --model says nothing"),
+        ("source,target,value", ["--tag-separator", "|"], "of which --tag-separator says nothing; leave it out"),
+    ],
+)
+def test_flags_that_say_nothing_of_the_predictions_are_refused(tmp_path, capsys, columns, words, message):
+    (tmp_path / "p.csv").write_text(f"{columns}\n" + ",".join("1" for _ in columns.split(",")) + "\n")
+    (tmp_path / "t.csv").write_text("id,label\n1,1\n")
+    assert run("evaluate", tmp_path / "p.csv", "--truth", tmp_path / "t.csv", *words) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_blank_prediction_is_wrong_and_no_class_of_its_own(tmp_path, capsys):
+    (tmp_path / "p.csv").write_text("id,label\n1,x\n2,\n3,y\n4,y\n")
+    (tmp_path / "t.csv").write_text("id,label\n1,x\n2,x\n3,y\n4,y\n")
+    assert run("evaluate", tmp_path / "p.csv", "--truth", tmp_path / "t.csv") == 0
+    found = scores(capsys.readouterr().out)
+    assert found["accuracy"] == 0.75 and found["macro_f1"] == pytest.approx((2 / 3 + 1) / 2, abs=1e-4)
+
+
 def test_whole_numbers_are_ids_and_classes_too(tmp_path, capsys):
     edges = [(k, (k + 1) % 12) for k in range(12)]
     graph = Graph.build(edges, y=[k // 6 if k % 3 else None for k in range(12)])

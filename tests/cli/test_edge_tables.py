@@ -120,7 +120,8 @@ def test_what_cannot_be_scored_on_edges_says_why(scored, capsys):
     for name, words, message in (
         ("truth", (), "name the one with the numbers (--target-column)"),
         ("truth", ("--target-column", "width"), "no column 'width'"),
-        ("truth", (*column, *picture), "leave them out"),
+        ("truth", (*column, *picture), "numbers on edges, of which --picture says nothing; leave it out"),
+        ("truth", (*column, "--label", "length"), "name it once"),
         ("elsewhere", (*column, "--source", "from"), "no edge of the truth table is among the predictions"),
         ("twice", column, "more than once"),
         ("words", column, "long"),
@@ -179,3 +180,61 @@ def test_other_edge_features_are_no_reason_to_go_on(folder, capsys):
     table.to_csv(folder / "longer.csv", index=False)
     words = ("--target-column", "weight", "--edge-features", "length", "--out", folder / "model", *QUICK, "--resume")
     assert run("fit", "--edges", folder / "longer.csv", *words) != 0
+
+
+def test_answers_for_directed_edges_say_so(folder, tmp_path, capsys):
+    words = ("--edges", folder / "roads.csv", "--target-column", "weight", "--edge-features", "length", "--directed")
+    assert run("fit", *words, "--out", tmp_path / "model", *QUICK) == 0
+    assert run("predict", tmp_path / "model", "--out", tmp_path / "answer.csv") == 0
+    answer = pd.read_csv(tmp_path / "answer.csv")
+    assert list(answer.columns) == ["source", "target", "value", "known", "directed"] and answer["directed"].all()
+    asked = answer[~answer["known"]]
+    pd.DataFrame({"s": asked["target"], "t": asked["source"], "w": 1.0})[1:].to_csv(tmp_path / "t.csv", index=False)
+    score = ("evaluate", tmp_path / "answer.csv", "--truth", tmp_path / "t.csv")
+    assert run(*score) == 2 and "no edge of the truth table is among the predictions" in capsys.readouterr().err
+    answer.assign(directed=["no"] * len(answer)).to_csv(tmp_path / "answer.csv", index=False)
+    assert run(*score) == 0
+    shown = capsys.readouterr()
+    assert printed(shown.out)["edges"] == len(asked) - 1
+    assert shown.err == "note: not scored for lack of a true number: 1 edge\n"
+    answer.assign(directed=answer["known"]).to_csv(tmp_path / "answer.csv", index=False)
+    assert run(*score) == 2 and "true of some edges and false of others" in capsys.readouterr().err
+    answer.assign(directed="maybe").to_csv(tmp_path / "answer.csv", index=False)
+    assert run(*score) == 2 and "column directed says 'maybe' of edge n0, n1" in capsys.readouterr().err
+
+
+def test_a_truth_with_a_pair_in_both_orders_gives_edges_no_direction(tmp_path, capsys):
+    answer = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"], "value": [1, 5]})
+    answer.to_csv(tmp_path / "answer.csv", index=False)
+    truth = pd.DataFrame({"s": ["b", "a", "c"], "t": ["a", "b", "b"], "w": [2.0, 2.0, 5.0]})
+    score = ("evaluate", tmp_path / "answer.csv", "--truth", tmp_path / "truth.csv")
+    for w in ([2.0, 2.0, 5.0], [None, 2.0, 5.0], [2.0, None, 5.0]):
+        truth.assign(w=w).to_csv(tmp_path / "truth.csv", index=False)
+        assert run(*score) == 0
+        shown = capsys.readouterr()
+        assert (printed(shown.out)["edges"], printed(shown.out)["mse"], shown.err) == (2, 0.5, "")
+    truth.assign(w=[2, 3, 5]).to_csv(tmp_path / "truth.csv", index=False)
+    assert run(*score) == 2
+    assert "says 2.0 of the edge b, a and 3.0 of a, b, which are one edge" in capsys.readouterr().err
+
+
+def test_the_number_may_stand_before_the_ends_of_an_edge(folder, tmp_path, capsys):
+    table = pd.read_csv(folder / "roads.csv")
+    table[["weight", "from", "length", "to"]].to_csv(tmp_path / "roads.csv", index=False)
+    words = ("--edges", tmp_path / "roads.csv", "--target-column", "weight", "--edge-features", "length")
+    assert run("predict", folder / "model", *words, "--out", tmp_path / "answer.csv") == 0
+    answer = pd.read_csv(tmp_path / "answer.csv")
+    assert answer[["source", "target"]].to_numpy().tolist() == table[["from", "to"]].to_numpy().tolist()
+    pd.DataFrame({"w": [2.0, 4.0], "s": ["01", "2"], "t": ["02", "3"]}).to_csv(tmp_path / "truth.csv", index=False)
+    (tmp_path / "p.csv").write_text("source,target,value\n01,02,1\n")
+    assert run("evaluate", tmp_path / "p.csv", "--truth", tmp_path / "truth.csv", "--target-column", "w") == 0
+    assert printed(capsys.readouterr().out)["mse"] == 1
+
+
+@pytest.mark.parametrize("metric, sign", [("mse", -1), ("mae", -1), ("r2", 1)])
+def test_errors_on_validation_labels_are_printed_as_they_are(folder, tmp_path, capsys, metric, sign):
+    words = ("--edges", folder / "roads.csv", "--target-column", "weight", "--edge-features", "length", *QUICK)
+    assert run("fit", *words, "--set", f"training.select_by={metric}", "--out", tmp_path / "model") == 0
+    best = EdgeRegressor.load(tmp_path / "model").best_score_
+    assert f"validation {metric} {sign * best:.4f} at step" in capsys.readouterr().out
+    assert sign * best > 0 or metric == "r2"

@@ -273,6 +273,16 @@ def test_ids_that_are_numbers_grow_by_numbers(tmp_path):
     assert out.id.tolist() == [str(k) for k in range(14)] and out.label[12] == 1 and out.known[12]
 
 
+def test_new_edges_may_begin_with_their_weight(tmp_path):
+    graph = Graph.build([("a", "b"), ("b", "c")], ids=["a", "b", "c"], y=["u", None, "v"], edge_weight=[2.0, 1.0])
+    graph.to_npz(tmp_path / "graph.npz")
+    words = ["--method", "lp", "--validation", "None", "--out", tmp_path / "model"]
+    assert run("fit", "--graph", tmp_path / "graph.npz", *words) == 0
+    words = grow_words(tmp_path, "id,label\nd,u\ne,\n", "hours,from,to\n3,d,e\n1,e,c\n")
+    out = predicted(tmp_path, *words, "--label", "label", "--weight", "hours")
+    assert out.id.tolist() == ["a", "b", "c", "d", "e"] and out.label.tolist() == ["u", "u", "v", "u", "u"]
+
+
 @pytest.mark.parametrize(
     "words, message",
     [

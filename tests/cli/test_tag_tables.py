@@ -136,3 +136,21 @@ def test_labels_of_several_columns_are_read_as_one(folder):
     assert {name: {*split_tags(cell)} for name, cell in labels.items()} == {
         name: {*split_tags(cell)} for name, cell in same.items()
     }
+
+
+def test_tags_that_are_called_like_other_columns_have_columns_of_their_own(tmp_path, capsys):
+    names = ["graph", "id", "known", "label", "tag label"]
+    cells = [join_tags([names[k % 5]]) if k % 3 else "" for k in range(15)]
+    (tmp_path / "edges.csv").write_text("a,b\n" + "".join(f"{k},{k + 5}\n" for k in range(10)))
+    for name, kept in (("nodes", cells), ("truth", [names[k % 5] for k in range(15)])):
+        pd.DataFrame({"node": range(15), "tags": kept}).to_csv(tmp_path / f"{name}.csv", index=False)
+    fit(tmp_path, *ONE, "--method", "lp", "--id", "node")
+    answers = table(tmp_path)
+    columns = ["tag graph", "tag id", "tag known", "tag tag label", "tag label"]
+    assert list(answers) == ["label", *columns, *(f"probability of {name}" for name in names), "known"]
+    assert answers["label"].tolist() == [names[k % 5] for k in range(15)]
+    for k, column in enumerate(columns):
+        assert answers[column].tolist() == [int(row % 5 == k) for row in range(15)]
+    assert answers["known"].tolist() == [bool(cell) for cell in cells]
+    assert run("evaluate", tmp_path / "out.csv", "--truth", tmp_path / "truth.csv") == 0
+    assert "micro_f1                  1.0000" in capsys.readouterr().out

@@ -36,6 +36,14 @@ def test_counts_by_hand():
     assert (found.majority.count, found.majority.of) == (5, 8)
 
 
+def test_nodes_are_counted_in_whole_numbers_where_no_answer_is_right():
+    found = ClassReport.of(np.array([1, -1, -1]), np.array([0, 0, 1]), np.ones(3, bool), ["red", "green", "blue"], {})
+    lines = [line.split() for line in str(found).splitlines()]
+    assert [row["nodes"] for row in found.by_class.values()] == [2, 1, 0]
+    assert ["red", "0.0000", "0.0000", "0.0000", "2"] in lines and ["blue", "0.0000", "0.0000", "0.0000", "0"] in lines
+    assert str(found).endswith("\n2 nodes without an answer count as wrong.")
+
+
 def test_it_is_scikit_learns_report():
     rng = np.random.default_rng(0)
     truth, answer = rng.integers(0, 4, (2, 200))
@@ -47,7 +55,7 @@ def test_it_is_scikit_learns_report():
 
 def test_it_reads_as_text_and_in_a_notebook():
     text = str(report())
-    assert "green" in text and "0.6250" in text and "1 nodes without an answer" in text
+    assert "green" in text and "0.6250" in text and "\n1 node without an answer counts as wrong." in text
     named = ClassReport.of(ANSWER, TRUE, ASKED, ["<b>", "green", "blue"], {})
     assert "&lt;b&gt;" in named._repr_html_() and "<b>" not in named._repr_html_()
 

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_regressor
 
 from dpmsnc.config import Sampling, Training
 from dpmsnc.errors import InputError, NotFittedError
@@ -149,6 +150,8 @@ def test_settings_are_those_of_the_constructor():
     assert clone(model).get_params() == model.get_params()
     assert model.set_params(training__steps=3).training.steps == 3
     assert repr(EdgeRegressor(clip=False)) == "EdgeRegressor(clip=False)"
+    for kind in (EdgeRegressor, DirectEdgeRegressor):
+        assert is_regressor(kind()) and not is_classifier(kind())
 
 
 @pytest.mark.parametrize(
@@ -179,6 +182,27 @@ def test_what_cannot_be_asked_is_refused(streamed, fitted):
         EdgeRegressor().predict(np.zeros((1, 2, 2)))
     with pytest.raises(InputError, match="labels of edges, and these are of nodes"):
         EdgeRegressor(training=QUICK).fit(Graph.build([(0, 1)], y=[1.0, 2.0], kind="value"))
+
+
+def test_edge_features_must_be_those_of_the_fit_by_name(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"s": range(8), "t": range(1, 9), "km": rng.random(8), "lanes": rng.random(8), "w": range(8)})
+
+    def graph(*features, **columns):
+        return Graph.from_tables(table.rename(columns=columns), edge_features=features, edge_label="w")
+
+    EdgeRegressor(**SMALL).fit(graph("km", "lanes")).save(tmp_path / "model")
+    model = EdgeRegressor.load(tmp_path / "model")
+    assert model.graph_.edge_feature_names == ("km", "lanes")
+    np.testing.assert_array_equal(
+        model.predict(graph("km", "lanes"), clamp_known=False), model.predict(clamp_known=False)
+    )
+    bare = replace(graph("lanes", "km"), edge_feature_names=None)  # of which nobody knows
+    assert model.predict(bare).shape == (8,)
+    with pytest.raises(InputError, match="has them in another order: its edge features must be those of the fit, 'km'"):
+        model.predict(graph("lanes", "km"))
+    with pytest.raises(InputError, match="lacks 'km' and adds 'miles': its edge features"):
+        model.predict([graph("miles", "lanes", km="miles")] * 2)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Graphs that have grown, and features in another order."""
+"""Graphs that have grown, features in another order, and labels that are hidden."""
 
 from __future__ import annotations
 
@@ -146,3 +146,16 @@ def test_copies_of_several_graphs_know_which_is_which():
     mask[3:6] = mask[8] = False
     part = union.subgraph(mask)
     assert part.member.tolist() == [0, 0, 0, 1, 1] and part.summary().num_graphs == 2
+
+
+def test_labels_are_hidden_by_a_mask():
+    graph, roads = path(), Graph.build([(0, 1), (1, 2)], edge_y=[1.0, 2.0])
+    assert graph.hide([False, False, True]).y.tolist() == graph.hide(np.array([0, 0, 1]) > 0).y.tolist() == [1, -1, -1]
+    assert roads.hide([True, False]).known.tolist() == [False, True]
+    for wrong in ([0, 1, 0], np.array([1]), np.array([True, False]), "abc", 1, None, [[True, False, True]]):
+        with pytest.raises(InputError, match="what is hidden is a mask of 3 booleans, one for every node"):
+            graph.hide(wrong)
+        with pytest.raises(InputError, match="a part of the graph is a mask of 3 booleans"):
+            graph.subgraph(wrong)
+    with pytest.raises(InputError, match="2 booleans, one for every edge"):
+        roads.hide([True, False, False])

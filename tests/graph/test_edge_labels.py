@@ -22,6 +22,18 @@ def test_values_follow_their_edges():
     assert (graph.target.shift, graph.target.scale) == (2.0, 1.0)
 
 
+@pytest.mark.parametrize("directed", [False, True])
+def test_the_first_known_value_of_an_edge_counts(directed):
+    edges = [(2, 1), (1, 0), (2, 1), (0, 1), (2, 1), (1, 0)]
+    graph = Graph.build(edges, edge_y=[None, 4.0, 2.0, 7.0, 2.0, None], directed=directed)
+    named = dict(zip(map(tuple, graph.edge_index.T.tolist()), graph.y.tolist()))
+    note = "1 edge listed more than once with different numbers: the first of each is kept"
+    if directed:
+        assert named == {(0, 1): 7.0, (1, 0): 4.0, (2, 1): 2.0} and note not in graph.notes
+    else:
+        assert named == {(0, 1): 4.0, (1, 2): 2.0} and note in graph.notes
+
+
 def test_values_are_of_nodes_or_of_edges():
     with pytest.raises(InputError, match="one of the two"):
         Graph.build([(0, 1)], y=[1, 2], edge_y=[3.0])

@@ -170,6 +170,7 @@ NAN = [[0.0, 1.0], [2.0, float("nan")]]
         ({"edges": [(0, 1)], "kind": "tag"}, "unknown kind of target 'tag'; there are class"),
         ({"edges": [(0, 1)], "kind": ["class"]}, "unknown kind of target"),
         ({"edges": [(0, 1)], "x": np.eye(2), "feature_names": ["a"]}, "1 feature names for 2 features"),
+        ({"edges": [(0, 1)], "edge_attr": [[1, 2]], "edge_feature_names": ["a"]}, "one per column of edge_attr"),
         ({"edges": [(0, 10**10)]}, "more than the 3,037,000,499 .* pass these as ids="),
         ({"edges": [(0, 1)], "num_nodes": 2**62}, "more than the 3,037,000,499"),
     ],

@@ -92,6 +92,8 @@ def test_networkx_features_keep_their_names():
     source = nx.path_graph(2)
     nx.set_node_attributes(source, {0: {"age": 1, "place": [2, 3]}, 1: {"age": 4, "place": [5, 6]}})
     assert Graph.from_networkx(source, None, ["age", "place"]).feature_names == ("age", "place[0]", "place[1]")
+    nx.set_edge_attributes(source, {(0, 1): {"km": 3.0, "lanes": 2}})
+    assert Graph.from_networkx(source, None, edge_features=["lanes", "km"]).edge_feature_names == ("lanes", "km")
 
 
 def test_a_misspelt_networkx_label_is_refused():

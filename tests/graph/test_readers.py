@@ -49,6 +49,7 @@ def same(a: Graph, b: Graph) -> bool:
         and type(a.x) is type(b.x)
         and (dense[0] is None or (dense[0] == dense[1]).all())
         and (a.feature_names, a.directed, a.target) == (b.feature_names, b.directed, b.target)
+        and a.edge_feature_names == b.edge_feature_names
         and np.array_equal(a.edge_attr, b.edge_attr)
     )
 
@@ -110,6 +111,21 @@ def test_columns_without_a_name_are_the_first_that_nobody_named(tmp_path):
     assert read_labels(tmp_path / "nodes.csv", "known", label="label") == {"007": "x", "b": "y"}
     with pytest.raises(InputError, match="both the column 'cited'"):
         Graph.from_tables(tmp_path / "edges.csv", source="cited", target="cited")
+
+
+@pytest.mark.parametrize("text", [True, False])
+def test_columns_that_are_named_as_something_else_are_no_ends_of_edges(tmp_path, text):
+    table = pd.DataFrame({"hours": [2, 1], "from": ["01", "2"], "cost": [5, 6], "to": ["2", "3"], "price": [0.5, None]})
+    table.to_csv(tmp_path / "edges.csv", index=False)
+    edges = tmp_path / "edges.csv" if text else table
+    graph = Graph.from_tables(edges, edge_weight="hours", edge_features="cost", edge_label="price")
+    assert graph.ids.tolist() == ["01", "2", "3"] and graph.edge_index.tolist() == [[0, 1], [1, 2]]
+    assert graph.edge_weight.tolist() == [2, 1] and graph.edge_attr.ravel().tolist() == [5, 6]
+    assert graph.edge_feature_names == ("cost",)
+    named = Graph.from_tables(edges, source="to", edge_weight="hours", edge_features=["cost"])
+    assert named.ids.tolist() == ["2", "01", "3"]
+    with pytest.raises(InputError, match="too few"):
+        Graph.from_tables(table[["hours", "from"]], edge_weight="hours")
 
 
 def test_ids_match_across_a_text_file_and_a_typed_file(tmp_path):
@@ -357,7 +373,7 @@ def test_what_is_no_table_is_refused(wrong):
     [
         {"y": [{"u", "v"}, None, ()], "kind": "tags"},
         {"y": [1.5, None, 2.5], "kind": "value"},
-        {"y": ["u", None, "v"], "edge_attr": [[1.0, 2.0], [3.0, 4.0]]},
+        {"y": ["u", None, "v"], "edge_attr": [[1.0, 2.0], [3.0, 4.0]], "edge_feature_names": ["km", "größe"]},
         {"directed": True, "edge_attr": [1.0, 2.0]},
         {"x": np.eye(3), "feature_names": ["year", "größe", "7"]},
     ],

@@ -1,5 +1,7 @@
 """Weights chosen by ROC-AUC, where two classes are unbalanced."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from dpmsnc.baselines.descent import Selection
 from dpmsnc.config import Training
 from dpmsnc.data import Task
 from dpmsnc.errors import InputError
+from dpmsnc.estimators.edge_regressor import TRAINING, EdgeRegressor
 from dpmsnc.estimators.node_classifier import NodeClassifier
 from dpmsnc.graph import Graph
 from dpmsnc.metrics import METRICS, roc_auc, selecting
@@ -97,6 +100,34 @@ def test_metrics_that_cannot_choose_are_refused():
     with pytest.raises(InputError, match="noise"):
         noise.fit(task.graph, validation=task.validation)
     assert selecting("roc_auc", "class", "probabilities") is METRICS["roc_auc"]
+
+
+@pytest.mark.parametrize("start", ["initialiser", "random"])
+@pytest.mark.parametrize(
+    "metric, y, kind",
+    [
+        ("roc_auc", [0, 1, 0, 1, 0, 0], "class"),
+        ("roc_auc", [0, 1, 2, 1, 0, 1], "class"),
+        ("roc_auc", [{"a"}, {"b"}, {"a"}, {"b"}, {"a", "b"}, {"b"}], "tags"),
+    ],
+)
+def test_validation_labels_that_cannot_tell_are_refused(start, metric, y, kind):
+    graph = Graph.build([(i, i + 1) for i in range(5)], y=y, kind=kind)
+    model = NodeClassifier(initialiser="uniform", start=start, training=Training(select_by=metric))
+    with pytest.raises(
+        InputError, match=r"select_by='roc_auc' says nothing on the 2 validation labels.*hold back others"
+    ):
+        model.fit(graph, validation=np.arange(6) > 3)
+
+
+@pytest.mark.parametrize("held_back", [1, 2])
+def test_numbers_that_do_not_vary_choose_nothing_by_r2(held_back):
+    graph = Graph.build([(i, i + 1) for i in range(5)], edge_y=[1.0, 2.0, 3.0, 4.0, 4.0])
+    training = replace(TRAINING, steps=2, evaluate_every=1, select_by="r2")
+    with pytest.raises(InputError, match="select_by='r2' says nothing"):
+        EdgeRegressor(training=training).fit(graph, validation=np.arange(5) >= 5 - held_back)
+    model = EdgeRegressor(training=training, hidden_channels=8).fit(graph, validation=np.arange(5) >= 3 - held_back)
+    assert np.isfinite(model.best_score_)
 
 
 def test_runs_stored_before_there_was_a_choice_are_found_again():

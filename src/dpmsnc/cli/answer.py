@@ -41,9 +41,9 @@ class AnswerFlags:
     label: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Column of --nodes, or else of --known, with known labels; for tags also several of 0 and 1, one --label each."""
     source: str | None = None
-    """Column of the edge table; by default the first."""
+    """Column of the edge table; by default the first that no flag names."""
     target: str | None = None
-    """Column of the edge table; by default the second."""
+    """Column of the edge table; by default the second of those."""
     edge_features: tuple[str, ...] = ()
     """Columns of --edges with the features that the model was fitted with, where it predicts edges."""
     target_column: str | None = None
@@ -73,7 +73,8 @@ class AnswerFlags:
 @dataclass(frozen=True)
 class Predict(AnswerFlags):
     """Predict the label of every node: a table with id, label, probability, entropy (nats) and known; for tags, label,
-    a column of 0 and 1 and one of probabilities for each, and known; for edges source, target, value and known."""
+    a column of 0 and 1 and one of probabilities for each, and known; for edges source, target, value, known, and
+    directed where they have a direction."""
 
     num_samples: int = 32
     """Joint samples behind the probabilities."""

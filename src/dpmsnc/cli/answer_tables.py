@@ -34,6 +34,8 @@ WRITABLE = (".csv", ".tsv", ".parquet")
 Labels = dict[str, str]
 GRAPH = "graph"
 """The column that says which of several graphs a node belongs to."""
+DIRECTED = "directed"
+"""The column that says whether edges lead from source to target alone."""
 
 
 def read_labels(
@@ -142,7 +144,8 @@ def prediction_table(
 
     asked = clf._asked(question.graph, question.known, condition_on)
     if clf.on == "edge":
-        return pd.DataFrame(question.first_columns(clf) | {"value": clf._answer(asked), "known": asked.known})
+        answer = {"value": clf._answer(asked), "known": asked.known}
+        return pd.DataFrame(question.first_columns(clf) | answer | ({DIRECTED: True} if asked.directed else {}))
     options: dict[str, Any] = {"num_samples": num_samples, "seed": seed} if isinstance(clf, DiffusionEstimator) else {}
     proba = question.rows(clf.predict_proba(question.graph, question.known, condition_on=condition_on, **options))
     first = question.first_columns(clf)

@@ -22,7 +22,7 @@ from dpmsnc.graph.tag_text import split_tags
 from dpmsnc.targets import Tags
 
 TRUE, FALSE = {"true", "t", "yes", "y", "1", "1.0"}, {"false", "f", "no", "n", "0", "0.0", "", "nan", "none", "<na>"}
-"""How the column `known` may be spelled, whatever the case of its letters; a blank cell is not known."""
+"""How the columns `known` and `directed` may be spelled, whatever the case of letters; a blank cell says no."""
 PROBABILITY_OF = "probability of "
 """How the name of a column begins that has the probabilities of one tag."""
 
@@ -156,12 +156,12 @@ def check_asked(given: NDArray[np.bool_], asked: NDArray[np.bool_]) -> None:
         raise InputError("every node with a true label was known to the model; give the truth of other nodes")
 
 
-def truths(column: Any, ids: Sequence[str]) -> NDArray[np.bool_]:
-    """A column of yes and no, in any spelling of them."""
+def truths(column: Any, ids: Sequence[str], name: str = "known", on: str = "node") -> NDArray[np.bool_]:
+    """A column of yes and no, called `name`, in any spelling of them; `ids` are those of nodes or of edges."""
     words = [str(value).strip().lower() for value in column]
-    for name, word in zip(ids, words):
+    for row, word in zip(ids, words):
         if word not in TRUE | FALSE:
-            raise InputError(f"the column known says {word!r} of node {name}; write true or false, or leave it out")
+            raise InputError(f"the column {name} says {word!r} of {on} {row}; write true or false, or leave it out")
     return np.array([word in TRUE for word in words], dtype=bool)
 
 

@@ -193,10 +193,7 @@ class Fit:
             print(f"{self.method} fitted in {spent}; model in {self.out}")
             return 0
         steps = estimator.history_.step
-        metric = estimator.training.select_by or (
-            "likelihood" if estimator.corrects_initialiser else estimator.target_.metric
-        )
-        score = f"validation {metric} {estimator.best_score_:.4f} at step {estimator.best_step_}"
+        score = f"{best_validation(estimator)} at step {estimator.best_step_}"
         if self.validation is None and self.validation_graphs is None:
             score = "no validation"
         if estimator.interrupted_:
@@ -207,6 +204,16 @@ class Fit:
             print(estimator.report_)
         print(f"{score}, {steps[-1]} steps in {spent}; model in {self.out}")
         return 0
+
+
+def best_validation(estimator: DiffusionEstimator) -> str:
+    """The metric that chose the weights, and its value: `best_score_`, which of an error is less that error."""
+    from dpmsnc.metrics import METRICS
+
+    likelihood = estimator.corrects_initialiser and estimator.training.select_by is None
+    name = "likelihood" if likelihood else estimator.training.select_by or estimator.target_.metric
+    falls = name in METRICS and not METRICS[name].higher_is_better
+    return f"validation {name} {-estimator.best_score_ if falls else estimator.best_score_:.4f}"
 
 
 def fit_defaults(arguments: Sequence[str]) -> Fit:

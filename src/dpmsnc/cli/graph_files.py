@@ -131,9 +131,9 @@ class GraphFlags:
     """Column of the node table with the labels; with --kind tags, a column such as a;b, or several of 0 and 1, one per
     tag."""
     source: str | None = None
-    """Column of the edge table; by default the first."""
+    """Column of the edge table; by default the first that no flag names."""
     target: str | None = None
-    """Column of the edge table; by default the second."""
+    """Column of the edge table; by default the second of those."""
     features: tuple[str, ...] | None = None
     """Columns of the node table; by default all that are left over but identifiers and free text."""
     column: tyro.conf.UseAppendAction[tuple[str, ...]] = ()

@@ -35,6 +35,15 @@ class Command(Protocol):
         """Do the work; the exit code."""
 
 
+FITTING = {
+    "classes": ("id", "label", "picture", "model", "edges", "source", "target"),
+    "tags": ("id", "label", "tag_separator"),
+    "numbers on nodes": ("id", "label"),
+    "numbers on edges": ("label", "target_column", "source", "target"),
+}
+"""The flags of `evaluate` beside --truth that say something of predictions that are classes, tags or numbers."""
+
+
 @dataclass(frozen=True)
 class Evaluate:
     """Score a table of predictions against true labels, all classes together and each of them, or numbers on nodes or
@@ -59,7 +68,7 @@ class Evaluate:
     edges: Path | None = None
     """Edge table, for the subgraph accuracy with known labels as given."""
     source: str | None = None
-    """Column of the edge table, or of the truth table where that is one of edges; by default the first."""
+    """Column of the edge table, or of the truth table where that is one of edges; by default the first unnamed one."""
     target: str | None = None
     """Column of the same table; by default the second."""
 
@@ -75,13 +84,13 @@ class Evaluate:
             print(report)
             return 0
         predictions = Predictions.read(self.predictions)
+        of_tags = predictions.tags or len(self.label) > 1
+        self._check_flags("tags" if of_tags else "classes")
         if predictions.several and (self.model is not None or self.edges is not None):
             raise InputError("the subgraph accuracy is that of one graph; leave --model and --edges out")
         truth = read_labels(self.truth, "truth", self.id, self.label, self.tag_separator, predictions.several)
-        if predictions.tags or len(self.label) > 1:
+        if of_tags:
             tags = TagComparison.of(predictions, truth, self.tag_separator)
-            if self.picture is not None:
-                raise InputError("a confusion matrix is one of classes; leave --picture out for tags")
             self._print(int(tags.asked.sum()), tags.scores())
             return 0
         comparison = Comparison.of(predictions, truth)
@@ -95,18 +104,32 @@ class Evaluate:
     def _of_numbers(self) -> Any:
         """The report of a table of numbers; None where it is one of classes or tags."""
         from dpmsnc.cli.number_evaluation import compare_numbers, holds_numbers
+        from dpmsnc.graph.clean import counted
 
         if (on := holds_numbers(self.predictions)) is None:
-            if self.target_column is not None:
-                raise InputError("--target-column is for numbers on edges, and these are labels; take --label")
             return None
-        if self.picture is not None or self.model is not None or self.edges is not None:
-            raise InputError("--picture, --model and --edges are for classes, and these are numbers; leave them out")
-        named = [self.target_column] if on == "edge" and self.target_column else list(self.label)
-        if len(named) > 1 or (on == "node" and self.target_column is not None):
+        self._check_flags(f"numbers on {on}s")
+        named = [*([self.target_column] if self.target_column else []), *self.label]
+        if len(named) > 1:
             raise InputError("numbers are in one column of the truth table; name it once, on edges by --target-column")
         keys = [self.id] if on == "node" else [self.source, self.target]
-        return compare_numbers(self.predictions, self.truth, on, keys, named[0] if named else None)
+        report, unscored = compare_numbers(self.predictions, self.truth, on, keys, named[0] if named else None)
+        if unscored:
+            print(f"note: not scored for lack of a true number: {counted(unscored, on)}", file=sys.stderr)
+        return report
+
+    def _check_flags(self, kind: str) -> None:
+        """Raise `InputError` where flags say nothing of predictions of this kind."""
+        flags = dict.fromkeys(name for names in FITTING.values() for name in names)
+        given = [name for name in flags if getattr(self, name) != getattr(Evaluate, name)]
+        if other := [name for name in given if name not in FITTING[kind]]:
+            named, one = ", ".join(f"--{name.replace('_', '-')}" for name in other), len(other) == 1
+            advice = "says nothing; leave it out" if one else "say nothing; leave them out"
+            raise InputError(f"the predictions are {kind}, of which {named} {advice}")
+        if kind == "classes" and self.edges is None and (self.source or self.target):
+            raise InputError("--source and --target are columns of --edges; give that table, or leave them out")
+        if self.edges is not None and self.model is not None:
+            raise InputError("--model has the edges of its graph; leave --edges out, or --model")
 
     def _print(self, size: int, scores: dict[str, float]) -> None:
         print(f"{'nodes':<26}{size}")

@@ -143,7 +143,7 @@ def _grown(flags: AnswerFlags, clf: Estimator) -> Graph:
     nodes = _without_labels(Graph.from_tables(no_edges, flags.nodes, **_node_columns(flags, clf)), clf)
     _print_notes([nodes])
     known = _table_labels(GraphFiles("", nodes=flags.nodes), flags, nodes) or {}
-    table, *ends = edge_columns(flags.edges, flags.source, flags.target)
+    table, *ends = edge_columns(flags.edges, flags.source, flags.target, [flags.weight] if flags.weight else [])
     new = nodes.ids.tolist() if fitted.ids.dtype == object else [_number(name) for name in nodes.ids.tolist()]
     by_text = {str(name): name for name in (*fitted.ids.tolist(), *new)}
     pairs = zip(*([by_text.get(str(name), str(name)) for name in id_column(table, end, "edge")] for end in ends))

@@ -1,7 +1,8 @@
 """A table of predicted numbers, on nodes or on edges, against a table of true numbers.
 
 Rows are matched by the text of their names. An edge that one table has as (a, b) and the other as (b, a) is the same,
-unless a table has some pair of nodes in both orders: then edges have a direction.
+unless edges have a direction. The predictions know that: by their column `directed`, or where they have none by some
+pair of nodes in both orders.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmsnc.cli.answer_tables import GRAPH
+from dpmsnc.cli.answer_tables import DIRECTED, GRAPH
 from dpmsnc.cli.evaluation import truths
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.number_report import NumberReport
@@ -45,7 +46,7 @@ class Numbers:
         """From a file; `keys` are the columns with the names of rows, by default the first, and `value` that of the
         numbers, by default the only other one. Of several graphs there is a column `graph`, too."""
         of_graph = (GRAPH,) if several else ()
-        table = read_table(path, kind, (*keys, *of_graph), len(keys))
+        table = read_table(path, kind, (*keys, *of_graph), len(keys), taken=[value] if value else [])
         rest = [name for name in table.columns if name not in (*of_graph, value)]
         found = [column(table, name, kind) for name in (*of_graph, *with_unnamed(keys, rest))]
         others = [name for name in table.columns if name not in found]
@@ -62,8 +63,18 @@ class Numbers:
         return cls(names, as_numbers(cells, places(table, kind), sure=True), table)
 
     @property
+    def by_name(self) -> dict[Name, float]:
+        """The number of every row that has one."""
+        return {name: value for name, value in zip(self.names, self.values.tolist()) if not np.isnan(value)}
+
+    @property
     def directed(self) -> bool:
-        """Whether some pair of nodes is there in both orders."""
+        """Whether the edges of a table of predictions have a direction."""
+        if DIRECTED in self.table.columns:
+            said = truths(self.table[DIRECTED], [_called(name) for name in self.names], DIRECTED, "edge")
+            if said.any() and not said.all():
+                raise InputError("the column directed says true of some edges and false of others; write one of both")
+            return bool(said.any())
         names = set(self.names)
         return any(_reversed(name) in names and name[-1] != name[-2] for name in names)
 
@@ -78,21 +89,35 @@ def holds_numbers(path: Path) -> Literal["node", "edge"] | None:
 
 def compare_numbers(
     predictions: Path, truth: Path, on: Literal["node", "edge"], keys: Sequence[str | None], value: str | None
-) -> NumberReport:
-    """The numbers that were not known to the model against true ones; `keys` and `value` name columns of the truth."""
+) -> tuple[NumberReport, int]:
+    """The numbers that were not known to the model against true ones, and how many of them have no true one; `keys` and
+    `value` name columns of the truth."""
     names = read_table(predictions, "prediction", NAMES[on], 0).columns
     several = GRAPH in names
     answers = Numbers.read(predictions, "prediction", NAMES[on], "value", several)
     true = Numbers.read(truth, "truth", keys, value, several)
-    numbers = dict(zip(true.names, true.values.tolist()))
-    if on == "edge" and not (answers.directed or true.directed):
-        numbers = {_reversed(name): number for name, number in numbers.items()} | numbers
+    numbers = true.by_name
+    if on == "edge" and not answers.directed:
+        numbers = _either_way(numbers)
     y = np.array([numbers.get(name, np.nan) for name in answers.names], dtype=np.float64)
     known = np.zeros(len(y), dtype=bool)
     if "known" in names:
-        known = truths(answers.table["known"], [_called(name) for name in answers.names])
+        known = truths(answers.table["known"], [_called(name) for name in answers.names], on=on)
     _check(y, known, answers, on)
-    return NumberReport.of(answers.values, y, ~known, on)
+    return NumberReport.of(answers.values, y, ~known, on), int((np.isnan(y) & ~known).sum())
+
+
+def _either_way(numbers: dict[Name, float]) -> dict[Name, float]:
+    """The numbers of edges without a direction, by both orders of their ends."""
+    for name, number in numbers.items():
+        back = _reversed(name)
+        if (other := numbers.get(back, number)) != number:
+            raise InputError(
+                f"the truth table says {number} of the edge {_called(name)} and {other} of {_called(back)}, which "
+                "are one edge to the predictions; keep the row that is right, or give the predictions a column "
+                "directed that says true"
+            )
+    return {_reversed(name): number for name, number in numbers.items()} | numbers
 
 
 def _check(y: NDArray[np.float64], known: NDArray[np.bool_], answers: Numbers, on: str) -> None:

@@ -62,6 +62,7 @@ def ego_graphs(graph: Graph, nodes: Iterable[Any] | NDArray[np.bool_]) -> list[G
         weight_unit=graph.weight_unit,
         directed=graph.directed,
         columns=graph.columns,
+        edge_feature_names=graph.edge_feature_names,
     )
     bounds = pairs.indptr.tolist(), np.searchsorted(ego, np.arange(len(centres) + 1)).tolist()
     return [_cut(side_by_side, slice(*n), slice(*e)) for n, e in zip(*map(pairwise, bounds))]

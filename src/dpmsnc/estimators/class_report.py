@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpmsnc.estimators.report import Share
 from dpmsnc.graph import UNKNOWN
+from dpmsnc.graph.clean import counted
 from dpmsnc.plots.html import text_table
 
 if TYPE_CHECKING:
@@ -68,10 +69,11 @@ class ClassReport:
         """Precision, recall, F1 and number of nodes of every class."""
         from sklearn.metrics import precision_recall_fscore_support
 
-        found = precision_recall_fscore_support(
+        *shares, _ = precision_recall_fscore_support(
             self.truth, self.predicted, labels=np.arange(len(self.classes)), zero_division=0
         )
-        columns = zip(*(values.tolist() for values in found))
+        sizes = np.bincount(self.truth, minlength=len(self.classes))
+        columns = zip(*(values.tolist() for values in (*shares, sizes)))
         return {
             name: dict(zip(("precision", "recall", "f1", "nodes"), row)) for name, row in zip(self.classes, columns)
         }
@@ -94,7 +96,8 @@ class ClassReport:
             parts += ["", text_table(["true class, answered as", *self.classes], counts)]
         parts += ["", f"The most frequent class alone would have an accuracy of {self.majority.value:.4f}."]
         if silent := int((self.predicted == UNKNOWN).sum()):
-            parts.append(f"{silent} nodes without an answer count as wrong.")
+            count = "counts" if silent == 1 else "count"
+            parts.append(f"{counted(silent, 'node')} without an answer {count} as wrong.")
         return "\n".join(parts)
 
     def __str__(self) -> str:

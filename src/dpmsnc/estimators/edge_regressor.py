@@ -11,7 +11,7 @@ A network is one of `EDGE_DENOISERS`. A method that is trained or asked in anoth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -37,6 +37,7 @@ from dpmsnc.errors import InputError
 from dpmsnc.estimators.base import Which
 from dpmsnc.estimators.diffusion import DiffusionEstimator
 from dpmsnc.graph import Graph
+from dpmsnc.graph.features import check_same_names
 
 if TYPE_CHECKING:
     import torch
@@ -312,6 +313,7 @@ class EdgeRegressor(DiffusionEstimator):
     def _adapted(self, graph: Graph) -> Graph:
         if graph.labels_on == "node" and not graph.known.any():
             graph = graph.with_labels(self.target_.unknown(graph.num_edges), self.target_)
+        check_same_names(self.graph_.edge_feature_names, graph.edge_feature_names, what="edge features")
         widths = [1 if one.edge_attr is None else one.edge_attr.shape[1] for one in (graph, self.graph_)]
         if widths[0] != widths[1] or (graph.edge_attr is None) != (self.graph_.edge_attr is None):
             raise InputError("the graph has other edge features than the fitted one; give the same, in their order")
@@ -366,6 +368,12 @@ class EdgeRegressor(DiffusionEstimator):
         check_number("range", low, -np.inf, high)
         model.range_ = float(low), float(high)
         return model
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import RegressorTags
+
+        numbers = {"estimator_type": "regressor", "classifier_tags": None, "regressor_tags": RegressorTags()}
+        return replace(super().__sklearn_tags__(), **numbers)
 
 
 class DirectEdgeRegressor(EdgeRegressor):

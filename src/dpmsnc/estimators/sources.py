@@ -6,6 +6,7 @@ network that corrects its initialiser (`training/corrected.py`) or that begins a
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from dpmsnc.diffusion.objective import Objective
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.base import only
 from dpmsnc.graph import Graph
-from dpmsnc.metrics import selecting
+from dpmsnc.graph.clean import counted
+from dpmsnc.metrics import Metric, selecting
 from dpmsnc.targets import Tags
 from dpmsnc.training.corrected import Corrected, Exam
 from dpmsnc.training.corrected_tags import CorrectedTags
@@ -84,6 +86,23 @@ def check_metric(model: DiffusionEstimator, graph: Graph) -> None:
         raise InputError(f"select_by={name!r} needs marginals, which a model of noise has not; use 'label'")
     if metric.needs == "member" and graph.member is None:
         raise InputError(f"select_by={name!r} needs several graphs; fit a list of them")
+    if model.validation_.any() and np.isnan(score_of_truth(metric, model, graph)):
+        raise InputError(
+            f"select_by={name!r} says nothing on the {counted(int(model.validation_.sum()), 'validation label')}, "
+            "which are all equal or lack a class; hold back others (validation=), or choose weights by another metric"
+        )
+
+
+def score_of_truth(metric: Metric, model: DiffusionEstimator, graph: Graph) -> float:
+    """What a metric that chooses weights says of answers that are right on all validation labels; nan where it says
+    nothing of any answer."""
+    asked, member = model.validation_, graph.row_member
+    y = graph.y[asked]
+    answers = model.target_.certain(y) if metric.needs == "probabilities" else y
+    needed = [member[asked]] if metric.needs == "member" and member is not None else []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # sklearn's on classes that are missing
+        return metric.gain(answers, y, np.ones(len(y), dtype=bool), *needed)
 
 
 def check_batches(model: DiffusionEstimator, graph: Graph) -> None:

@@ -103,6 +103,7 @@ def disjoint_union(graphs: Sequence[Graph], target: Target | None = None) -> Gra
         directed=first.directed,
         member=np.repeat(np.arange(len(graphs)), sizes),
         columns=first.columns,
+        edge_feature_names=first.edge_feature_names,
         edge_weight=None if first.edge_weight is None else np.concatenate([graph.relative_weight for graph in graphs]),
     )
 
@@ -132,6 +133,7 @@ def _traits(graph: Graph) -> dict[str, Any]:
         "num_features": graph.num_features,
         "feature_names": graph.feature_names,
         "number of edge features": None if graph.edge_attr is None else graph.edge_attr.shape[1],
+        "edge_feature_names": graph.edge_feature_names,
         "directed": graph.directed,
         "edge weights": graph.edge_weight is not None,
         "kind of target": graph.target.kind,

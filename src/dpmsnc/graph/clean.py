@@ -67,13 +67,13 @@ def clean_features(x: Any, ids: Array) -> sp.csr_array | NDArray[np.float32] | N
     return clean if clean.shape[1] else None
 
 
-def clean_feature_names(names: Iterable[Any] | None, features: Any) -> tuple[str, ...] | None:
-    """Names of the features as text, one for every column."""
+def clean_feature_names(names: Iterable[Any] | None, features: Any, what: str = "x") -> tuple[str, ...] | None:
+    """Names of the features as text, one for every column; `what` is the argument that has them."""
     if names is None or features is None:
         return None
     names = tuple(map(str, names))
     if len(names) != features.shape[1]:
-        raise InputError(f"{len(names)} feature names for {features.shape[1]} features; pass one per column of x")
+        raise InputError(f"{len(names)} feature names for {features.shape[1]} features; pass one per column of {what}")
     return names
 
 
@@ -86,6 +86,17 @@ def numbers(values: Any, what: str) -> Any:
             return np.array(values.detach().cpu() if hasattr(values, "detach") else values, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise InputError(f"{what} must be an array of numbers ({error}); encode text columns first") from error
+
+
+def clean_mask(mask: Any, count: int, what: str, row: str) -> NDArray[np.bool_]:
+    """A mask with a boolean for each of `count` nodes or edges; 0 and 1 are none, since they could be positions."""
+    given = np.asarray(mask.detach().cpu() if hasattr(mask, "detach") else mask)
+    if given.dtype != bool or given.shape != (count,):
+        raise InputError(
+            f"{what} is a mask of {count:,} booleans, one for every {row}, not an array of shape {given.shape} and "
+            f"type {given.dtype}; of positions make one with numpy.isin(numpy.arange({count}), positions)"
+        )
+    return given
 
 
 def label_values(labels: Any, classes: Sequence[Any] | None = None) -> list[Any]:

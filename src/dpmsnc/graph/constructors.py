@@ -43,8 +43,9 @@ class Constructors:
         `print(graph.summary())` says what was done to each column.
 
         Args:
-            edges: One row per edge; its ends are the columns `source` and `target`, by default the first two. Or a
-                sparse matrix whose rows and columns are the rows of `nodes`; entries other than 1 are weights.
+            edges: One row per edge; its ends are the columns `source` and `target`, by default the first two that are
+                not named. Or a sparse matrix whose rows and columns are the rows of `nodes`; entries other than 1 are
+                weights.
             nodes: One row per node, in any order. None: the nodes are those the edges mention.
             id: Column of `nodes` with the node ids, by default the first. Text files keep ids as written ("007").
             label: Column of `nodes` with the labels, blank where unknown; for tags "a;b" in one column, or a list of

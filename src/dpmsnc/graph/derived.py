@@ -38,9 +38,7 @@ def subgraph(graph: Graph, nodes: NDArray[np.bool_]) -> Graph:
         >>> path.subgraph(np.array([False, True, True])).ids.tolist()
         ['b', 'c']
     """
-    nodes = np.asarray(nodes)
-    if nodes.dtype != bool or nodes.shape != (graph.num_nodes,):
-        raise InputError(f"a part of the graph is a mask of {graph.num_nodes} booleans, one for every node")
+    nodes = clean.clean_mask(nodes, graph.num_nodes, "a part of the graph", "node")
     position, inside = np.cumsum(nodes) - 1, nodes[graph.edge_index].all(axis=0)
     rows = {name: getattr(graph, name) for name in ("x", "ids", "member")}
     kept: dict[str, Any] = {name: None if values is None else values[nodes] for name, values in rows.items()}

@@ -190,10 +190,18 @@ def with_edge_values(graph: Graph, positions: NDArray[np.int64], edge_y: Any, y:
     if y is not None:
         raise InputError("labels are those of nodes (y) or of edges (edge_y); pass one of the two")
     _, values = RealValue.from_values(edge_y, positions.shape[1])
-    proper = positions[0] != positions[1]
-    i, j = positions[:, proper] if graph.directed else np.sort(positions[:, proper], axis=0)
-    rows, _ = _first_rows(i * graph.num_nodes + j, values[proper, None])
-    target, labels = RealValue.from_values(rows[:, 0], graph.num_edges)
+    said = (positions[0] != positions[1]) & ~np.isnan(values)
+    i, j = positions[:, said] if graph.directed else np.sort(positions[:, said], axis=0)
+    keys = i * graph.num_nodes + j
+    first, differing = _first_rows(keys, values[said, None])
+    numbers = np.full(graph.num_edges, np.nan)
+    listed = graph.edge_index[0] * graph.num_nodes + graph.edge_index[1]
+    numbers[np.searchsorted(listed, distinct(keys))] = first[:, 0]
+    target, labels = RealValue.from_values(numbers, graph.num_edges)
+    if differing:
+        several = counted(differing, "edge")
+        note = f"{several} listed more than once with different numbers: the first of each is kept"
+        graph = replace(graph, notes=(*graph.notes, note))
     return graph.with_labels(labels, replace(target, on="edge"))
 
 

@@ -82,14 +82,7 @@ class Features:
 
     def check(self, graph: Graph) -> None:
         """Raise `InputError` unless the graph has the features that were fitted, in their order."""
-        if self.names and graph.feature_names and graph.feature_names != self.names:
-            lacking, extra = ([n for n in a if n not in b] for a, b in _both_ways(self.names, graph.feature_names))
-            parts = [f"{word} {short_list(names)}" for word, names in (("lacks", lacking), ("adds", extra)) if names]
-            what = " and ".join(parts) or "has them in another order"
-            advice = "" if self.coding is None else f"; {READ_ALIKE}"
-            raise InputError(
-                f"the graph {what}: its features must be those of the fit, {short_list(self.names)}{advice}"
-            )
+        check_same_names(self.names, graph.feature_names, "" if self.coding is None else f"; {READ_ALIKE}")
         if graph.num_features != self.num_features:
             raise InputError(
                 f"the graph has {graph.num_features} features a node, the fitted one {self.num_features}; give the same"
@@ -126,8 +119,16 @@ class Features:
         return hashlib.sha256(self.mean.tobytes() + self.std.tobytes()).hexdigest()[:16]
 
 
-def _both_ways(ours: tuple[str, ...], theirs: tuple[str, ...]) -> list[tuple[tuple[str, ...], set[str]]]:
-    return [(ours, set(theirs)), (theirs, set(ours))]
+def check_same_names(
+    fitted: tuple[str, ...] | None, names: tuple[str, ...] | None, advice: str = "", what: str = "features"
+) -> None:
+    """Raise `InputError` where features have other names than those of the fit, or another order."""
+    if not fitted or not names or names == fitted:
+        return
+    lacking, extra = ([name for name in a if name not in b] for a, b in ((fitted, names), (names, fitted)))
+    parts = [f"{word} {short_list(found)}" for word, found in (("lacks", lacking), ("adds", extra)) if found]
+    said = " and ".join(parts) or "has them in another order"
+    raise InputError(f"the graph {said}: its {what} must be those of the fit, {short_list(fitted)}{advice}")
 
 
 def is_measured(x: Any) -> bool:

@@ -71,6 +71,8 @@ class Graph(Constructors):
     """What counts as 1 in the adjacency matrix: the mean weight of the graph that was built first."""
     columns: Columns | None = None
     """How the columns of a node table became `x`, where it was read from one."""
+    edge_feature_names: tuple[str, ...] | None = None
+    """Names of the columns of `edge_attr`, where they have any."""
     _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -88,6 +90,7 @@ class Graph(Constructors):
         edge_y: Any = None,
         edge_weight: Any = None,
         feature_names: Sequence[str] | None = None,
+        edge_feature_names: Sequence[str] | None = None,
         directed: bool = False,
     ) -> Graph:
         """A graph from arrays or plain Python sequences.
@@ -108,9 +111,10 @@ class Graph(Constructors):
             edge_attr: Edge features E x D in the order of `edges`, or one number per edge. Where an edge is listed
                 several times, in whichever direction if it is undirected, the first row counts.
             edge_y: One number per edge in the order of `edges`, unknown where None or NaN: edges then carry the labels,
-                and nodes none. Where an edge is listed several times, the first number counts.
+                and nodes none. Where an edge is listed several times, the first known number counts.
             edge_weight: A positive number per edge, in the order of `edges`; those of one edge add up.
             feature_names: Names of the columns of `x`; a DataFrame has its own.
+            edge_feature_names: Names of the columns of `edge_attr` likewise.
             directed: Whether an edge leads from its first node to its second alone.
 
         Example:
@@ -132,7 +136,8 @@ class Graph(Constructors):
         features = clean.clean_features(x, names)
         columns = clean.clean_feature_names(getattr(x, "columns", feature_names), features)
         graph = cls(len(names), edge_index, features, labels, target, names, (), columns, rows[0], bool(directed))
-        graph = graph.with_weights(rows[1])
+        named = clean.clean_feature_names(getattr(edge_attr, "columns", edge_feature_names), rows[0], "edge_attr")
+        graph = replace(graph.with_weights(rows[1]), edge_feature_names=named)
         graph = replace(graph, notes=(*notes, *edge.connectivity_notes(graph)))
         return graph if edge_y is None else edge.with_edge_values(graph, positions, edge_y, y)
 
@@ -263,12 +268,13 @@ class Graph(Constructors):
         object.__setattr__(labelled, "_cache", self._cache)  # shared: nothing in it depends on labels
         return labelled
 
-    def hide(self, nodes: NDArray[np.bool_]) -> Graph:
-        """The same graph where the labels under a mask are unknown; numbers are scaled by those that are left."""
+    def hide(self, rows: Sequence[bool] | NDArray[np.bool_]) -> Graph:
+        """The same graph where the labels under a mask of nodes, or of edges, are unknown; numbers are scaled by those
+        that are left."""
         from dpmsnc.graph import clean
 
-        y = self.y.copy()
-        y[nodes] = self.target.unknown(int(nodes.sum()))
+        mask, y = clean.clean_mask(rows, len(self.y), "what is hidden", self.labels_on), self.y.copy()
+        y[mask] = self.target.unknown(int(mask.sum()))
         target = self.target if self.target.names else clean.refitted(self.target, self.decode(y), len(y))[0]
         return replace(self, y=y, target=target)
 

@@ -29,6 +29,7 @@ LABELS = ("y", "y_multi", "classes", "target")
 KEYS = (
     "edge_index",
     "edge_attr",
+    "edge_feature_names",
     "edge_weight",
     "weight_unit",
     "directed",
@@ -104,13 +105,15 @@ def storable_names(graph: Graph) -> dict[str, Array]:
         parts["target"] = np.array(json.dumps(graph.target.describe()))
     if graph.feature_names is not None:
         parts["feature_names"] = _storable(graph.feature_names, "feature names")
+    if graph.edge_feature_names is not None:
+        parts["edge_feature_names"] = _storable(graph.edge_feature_names, "names of edge features")
     return parts
 
 
 def _graph(parts: dict[str, Array]) -> Graph:
     target = _target(parts["target"]) if "target" in parts else None
     edges, x, ids = parts["edge_index"], _features(parts), parts.get("ids")
-    names = parts.get("feature_names")
+    names = {name: parts[name].tolist() for name in ("feature_names", "edge_feature_names") if name in parts}
     y, classes, kind = (None, None, "class") if target is not None else _labels(parts)
     if edges.size and edges.dtype.kind in "iuf" and x is None and y is None and ids is None:
         _check_backed(edges.max(), edges.size, "nodes")
@@ -123,7 +126,7 @@ def _graph(parts: dict[str, Array]) -> Graph:
         kind=kind,
         edge_attr=parts.get("edge_attr"),
         edge_weight=parts.get("edge_weight"),
-        feature_names=None if names is None else names.tolist(),
+        **names,
         directed=bool(parts.get("directed", False)),
     )
     if "member" in parts:

@@ -40,7 +40,7 @@ def read_networkx(
             "or pass label=None for a graph without labels"
         )
     x, names = _attributes({f"node {short(node)}": a for node, a in nodes.items()}.items(), features)
-    edge_attr, _ = _attributes(((f"edge {short((u, v))}", a) for u, v, a in edges), edge_features)
+    edge_attr, edge_names = _attributes(((f"edge {short((u, v))}", a) for u, v, a in edges), edge_features)
     weight = _edge_weights(edges, edge_weight)
     y = None if label is None else [attributes.get(label) for attributes in nodes.values()]
     built = Graph.build(
@@ -52,6 +52,7 @@ def read_networkx(
         edge_attr=edge_attr,
         edge_weight=weight,
         feature_names=names,
+        edge_feature_names=edge_names or None,
         directed=directed,
     )
     turned = graph.is_directed() and not directed

@@ -128,7 +128,8 @@ def read_tables(
         if any((source, target, edge_weight, edge_features, edge_label)):
             raise InputError("a matrix has no columns; leave source, target and what is about edges out")
         return _from_matrix(edges, nodes, directed)
-    table, source, target = edge_columns(edges, source, target)
+    of_edges = [*filter(None, (edge_weight, edge_label)), *(_listed(edge_features) or ())]
+    table, source, target = edge_columns(edges, source, target, of_edges)
     ends = [id_column(table, name, "edge") for name in (source, target)]
     weight = None if edge_weight is None else weight_column(table, edge_weight)
     edge_y = None if edge_label is None else _without_gaps(table[column(table, edge_label, "edge")])
@@ -154,8 +155,9 @@ def read_tables(
         ends = _same_type(ends, parts["ids"], (source, target), is_text(edges) or is_text(nodes.nodes))
         check_ends(ends, parts["ids"], places(table, "edge"))
     edge_attr = edge_numbers.to_numpy(dtype=np.float32) if len(edge_numbers.columns) else None
-    of_edges: dict[str, Any] = {"edge_attr": edge_attr, "edge_weight": weight, "edge_y": edge_y, "directed": directed}
-    graph = Graph.build(np.stack(ends), **parts, kind=nodes.kind, **of_edges)
+    rows: dict[str, Any] = {"edge_attr": edge_attr, "edge_weight": weight, "edge_y": edge_y, "directed": directed}
+    names = None if edge_attr is None else list(edge_numbers.columns)
+    graph = Graph.build(np.stack(ends), **parts, kind=nodes.kind, **rows, edge_feature_names=names)
     if nodes.label is None and edge_y is None:
         notes.append("no label column was named (label=): every label is unknown")
     return replace(noted(graph, *notes), columns=columns)
@@ -185,10 +187,12 @@ def is_text(table: Any) -> bool:
     return isinstance(table, (str, PathLike)) and not str(table).lower().endswith((".parquet", ".pq"))
 
 
-def edge_columns(edges: Any, source: str | None, target: str | None) -> tuple[Any, str, str]:
-    """An edge table, and the names of its columns with the two ends."""
-    table = read_table(edges, "edge", (source, target), 2)
-    first, second = (column(table, name, "edge") for name in with_unnamed((source, target), table.columns))
+def edge_columns(edges: Any, source: str | None, target: str | None, taken: Sequence[str] = ()) -> tuple[Any, str, str]:
+    """An edge table, and the names of its columns with the two ends: those named, or else the first ones that are not
+    `taken` by something else."""
+    table = read_table(edges, "edge", (source, target), 2, taken=taken)
+    free = [name for name in table.columns if name not in taken]
+    first, second = (column(table, name, "edge") for name in with_unnamed((source, target), free))
     if first == second:
         raise InputError(f"source and target are both the column {first!r}; name one column for each end")
     return table, first, second

@@ -43,10 +43,15 @@ class Source:
 
 
 def read_table(
-    table: Any, kind: str, text_columns: tuple[str | None, ...], num_first: int, others: Sequence[str] = ()
+    table: Any,
+    kind: str,
+    text_columns: tuple[str | None, ...],
+    num_first: int,
+    others: Sequence[str] = (),
+    taken: Sequence[str] = (),
 ) -> pd.DataFrame:
     """A DataFrame; in a text file `text_columns` and `others` stay as written, unnamed ones being the first `num_first`
-    columns. What is a gap among features is none in `text_columns`."""
+    columns that are not `taken`. What is a gap among features is none in `text_columns`."""
     import pandas as pd
 
     if not isinstance(table, (str, os.PathLike)):
@@ -60,7 +65,8 @@ def read_table(
             raise InputError(f"cannot tell what kind of table {path} is; use .csv, .tsv or .parquet")
         try:
             if name.endswith((".csv", ".tsv")):
-                return _text_table(path, kind, "\t" if name.endswith(".tsv") else ",", text_columns, num_first, others)
+                separator = "\t" if name.endswith(".tsv") else ","
+                return _text_table(path, kind, separator, text_columns, num_first, others, taken)
             check_parquet(path)
             frame = pd.read_parquet(path)
         except InputError:
@@ -101,6 +107,7 @@ def _text_table(
     text_columns: tuple[str | None, ...],
     num_first: int,
     others: Sequence[str],
+    taken: Sequence[str],
 ) -> pd.DataFrame:
     import pandas as pd
 
@@ -109,7 +116,7 @@ def _text_table(
     options: dict[str, Any] = {"sep": separator, "encoding": "utf-8-sig", "index_col": False}
     with opened(path) as file:
         columns = pd.read_csv(file, nrows=0, **options).columns
-    rest = [c for c in columns if c not in text_columns[num_first:]]
+    rest = [c for c in columns if c not in (*text_columns[num_first:], *taken)]
     text = {*filter(None, (*with_unnamed(text_columns[:num_first], rest), *text_columns))}
     # A class or a node may be called "NA" or "None"; only in feature columns do such words mean a gap.
     gaps = {c: GAPS for c in columns if c not in text}

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+OTHER_COLUMNS = ("graph", "id", "label", "known")
+"""What a table of answers has beside the columns of tags; a tag of that name has a column such as "tag label"."""
+
+
 @TARGETS.register("tags")
 @dataclass(frozen=True)
 class Tags(Target):
@@ -152,9 +156,20 @@ class Tags(Target):
         return np.full((num_rows, self.channels), 0.5)
 
     def columns(self, labels: NDArray[Any], marginals: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        return {str(tag): labels[:, k] for k, tag in enumerate(self.tags)} | {
-            f"probability of {tag}": marginals[:, k].round(6) for k, tag in enumerate(self.tags)
-        }
+        probabilities = {f"probability of {tag}": marginals[:, k].round(6) for k, tag in enumerate(self.tags)}
+        names = _column_names(list(map(str, self.tags)), {*OTHER_COLUMNS, *probabilities})
+        return {name: labels[:, k] for k, name in enumerate(names)} | probabilities
+
+
+def _column_names(tags: list[str], taken: set[str]) -> list[str]:
+    """A name for the column of every tag: its own, or with "tag " before it where another column has that."""
+    names = []
+    for tag in tags:
+        name = tag
+        while name in taken or (name != tag and name in tags):
+            name = f"tag {name}"
+        names.append(name)
+    return names
 
 
 def _collection(value: Any) -> Iterable[Any]:
