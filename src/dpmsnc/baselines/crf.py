@@ -199,7 +199,8 @@ class CRF(Baseline):
         builders = {name: builders[name] for name in ("uniform", "neighbourhood", *networks) if name in builders}
         if halves is None or not builders:
             return None
-        other, y = CRF(coupling=self.coupling, seed=self.seed), np.concatenate([y_train[half] for half in halves])
+        coupling: CouplingChoice = "none" if self.coupling == "none" else "one"  # a matrix takes as long again to learn
+        other, y = CRF(coupling=coupling, seed=self.seed), np.concatenate([y_train[half] for half in halves])
         union = GraphBatch.of([graph.subgraph(half) for half in halves], graph.target).graph
         other._learn(union, y, np.full_like(y, UNKNOWN), builders=builders)
         other.unlabelled_ = other._learn_unlabelled(union, y, -inf)
