@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -87,8 +89,11 @@ def test_edge_features_directions_and_names_come_along():
     union = GraphBatch.of([graph([(1, 0)], [5.0]), graph([(0, 1), (1, 0)], [6.0, 7.0])]).graph
     assert union.directed and union.feature_names == ("age", "size") and union.edge_feature_names == ("km",)
     assert union.edge_index.T.tolist() == [[1, 0], [2, 3], [3, 2]] and union.edge_attr.ravel().tolist() == [5, 6, 7]
-    other = Graph.build([(0, 1)], x=np.eye(2), edge_attr=[1.0], directed=True, feature_names=["age", "size"])
-    with pytest.raises(InputError, match=r"graph 1 has edge_feature_names None, graph 0 has \('km',\)"):
+    unnamed = Graph.build([(0, 1)], x=np.eye(2), edge_attr=[1.0], directed=True, feature_names=["age", "size"])
+    for graphs in ([unnamed, graph([(1, 0)], [5.0])], [graph([(1, 0)], [5.0]), unnamed]):
+        assert GraphBatch.of(graphs).graph.edge_feature_names == ("km",)
+    other = replace(unnamed, edge_feature_names=("miles",))
+    with pytest.raises(InputError, match=r"graph 1 has edge_feature_names \('miles',\), graph 0 has \('km',\)"):
         GraphBatch.of([graph([(1, 0)], [5.0]), other])
 
 

@@ -11,6 +11,7 @@ from dpmsnc.diffusion.objective import Objective
 from dpmsnc.diffusion.sampler import STEPS, Noise, reverse
 from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.pairwise import denoiser as module
+from dpmsnc.pairwise import propagation
 from dpmsnc.pairwise.denoiser import PairwiseDenoiser
 from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.potentials import Coupling, Potentials
@@ -82,7 +83,7 @@ def test_it_is_worked_on_in_parts_and_says_how_many_samples_fit(monkeypatch):
     graph, potentials, theta = random_tree(8, 0), random_potentials(3, "full", 0), random_theta(8, 1, 3, 0)
     evidence, known = random_theta(8, 5, 3, 1), known_of({2: 0}, 8, 3)
     whole = denoiser_of(potentials, graph, theta).given(known)(evidence)
-    monkeypatch.setattr(module, "ENTRIES", 2 * 14 * 3)
+    monkeypatch.setattr(propagation, "ENTRIES", 2 * 14 * 3)
     torch.testing.assert_close(denoiser_of(potentials, graph, theta).given(known)(evidence), whole)
     monkeypatch.setattr(module, "MOST_ENTRIES", 100 * 14 * 3)
     assert denoiser_of(potentials, graph, theta).most_samples == 100

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dpmsnc import Graph, NodeClassifier
-from dpmsnc.baselines.crf import CRF, has_grown, two_halves
+from dpmsnc.baselines.crf import CRF, continues, two_halves
 from dpmsnc.config import Training
 from dpmsnc.graph import UNKNOWN
 
@@ -89,14 +89,23 @@ def test_a_saved_model_answers_for_new_graphs_as_before(model, tmp_path):
     np.testing.assert_array_equal(loaded.sample(3, new, seed=1), model.sample(3, new, seed=1))
 
 
-def test_the_fitted_graph_and_what_has_grown_from_it_are_answered_by_the_model_itself(fitted):
+def test_the_fitted_graph_is_answered_by_the_model_itself_also_where_it_has_changed(fitted):
     crf = fitted[0]
     graph = crf.graph_
     grown = graph.grown([500, 501], [(500, 0), (501, 500)])
-    assert has_grown(grown, graph) and not has_grown(graph.subgraph(graph.known), graph)
-    for asked in (graph, graph.with_labels(np.full(120, UNKNOWN)), grown):
+    edges, classes = graph.edge_index.T, graph.classes
+    backwards = Graph.build(edges, ids=graph.ids[::-1].tolist(), classes=classes)
+    fewer = Graph.build(edges[3:], num_nodes=120, classes=classes)
+    for asked in (graph, graph.with_labels(np.full(120, UNKNOWN)), grown, backwards, fewer):
         assert crf._for(asked) is crf
-    assert crf._for(clusters(1)[0]) is crf.elsewhere_
+    for asked in (clusters(1)[0], graph.subgraph(graph.known)):
+        assert crf._for(asked) is crf.elsewhere_
+
+
+def test_nodes_of_the_same_name_with_other_features_are_others():
+    path = [(k, k + 1) for k in range(9)]
+    graph, other = (Graph.build(path, x=np.eye(10, 2, k, dtype=np.float32)) for k in (0, 1))
+    assert continues(graph, graph) and not continues(other, graph)
 
 
 def test_halves_have_labels_of_every_class():
@@ -108,10 +117,24 @@ def test_halves_have_labels_of_every_class():
     assert two_halves(graph, np.where(np.arange(20) % 4 == 0, y, UNKNOWN), 0) is None
 
 
+def test_where_known_labels_must_be_heard_there_is_no_second_model():
+    graph, _ = clusters(0)
+    assert CRF(coupling="none", base="lp").fit(graph).elsewhere_ is None
+
+
+def test_progressive_samples_keep_the_labels_that_they_begin_with(fitted):
+    new, _ = clusters(1, known=0)
+    _, model = fitted
+    once = model.sample(2, new, seed=0)
+    model.progressive_ = 0.5
+    np.testing.assert_array_equal(model.sample(2, new, seed=0), once)
+    model.progressive_ = 0.0
+
+
 def test_at_temperature_0_components_without_labels_have_their_most_probable_labels(fitted):
     new, _ = clusters(1, known=0)
     crf, model = fitted
     denoiser = crf.asked_denoiser(model._adapted(new))
     drawn = model.sample(1, new, temperature=0)[0]
-    np.testing.assert_array_equal(drawn, model.classes_[denoiser.unlabelled.logits.argmax(dim=1)])
+    np.testing.assert_array_equal(drawn, model.classes_[model.predict_proba(new).argmax(axis=1)])
     assert torch.equal(denoiser.unlabelled.rows, torch.ones(120, dtype=torch.bool))

@@ -99,7 +99,7 @@ class IndependentLabels:
     def given(self, known: Known) -> Beliefs:
         return lambda evidence: self.log_p + evidence
 
-    def begin(self, known: Known, num_samples: int, noise: object) -> Known:
+    def begin(self, known: Known, num_samples: int, noise: object, logits: object) -> Known:
         return known
 
 

@@ -41,6 +41,7 @@ from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.sampler import Noise
 from dpmsnc.errors import InputError, ModelFileError
 from dpmsnc.estimators.base import KINDS, METHODS, Method, seeded
+from dpmsnc.estimators.several import same_features
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.pairwise.denoiser import PairwiseDenoiser
@@ -49,7 +50,7 @@ from dpmsnc.pairwise.gibbs import SWEEPS, Gibbs
 from dpmsnc.pairwise.learning import Folds, asking_iterations, direction, learn, log_prior, refine, with_coupling
 from dpmsnc.pairwise.potentials import LEAST, Coupling, Potentials
 from dpmsnc.pairwise.propagation import Propagation
-from dpmsnc.pairwise.unlabelled import ENOUGH, Unlabelled, components, score, uncoupled
+from dpmsnc.pairwise.unlabelled import ENOUGH, LEAST_NODES, Unlabelled, components, score, uncoupled
 from dpmsnc.training.chains import ChainSampler
 
 LABELS_A_COUPLING = 4
@@ -170,6 +171,7 @@ class CRF(Baseline):
         self.coupling_ = best.potentials.coupling
         self._labels, self._fold_answers = labels, pooled_answers(best.bases)
         self.unlabelled_ = self._learn_unlabelled(graph, y_train, ENOUGH) if half is None else None
+        self.least_unlabelled_ = LEAST_NODES
         self.elsewhere_ = self._learn_elsewhere(graph, y_train, scores) if auto and graph.member is None else None
 
     def _learn_unlabelled(self, graph: Graph, y_train: NDArray[np.int64], enough: float) -> Potentials | None:
@@ -183,6 +185,8 @@ class CRF(Baseline):
         for k, base in enumerate(self.bases_):
             told, alone = base._marginals(graph, y_train), base._marginals(graph, nothing)
             if not np.allclose(told, alone):  # its answers in the folds were given labels
+                if not isinstance(base, LabelPropagation):  # what it learned from labels would give them away
+                    return None
                 log_p[k] = log_probabilities(alone).unsqueeze(1)
         folds = Folds.without_labels(log_p, torch.from_numpy(self._labels.y), torch.from_numpy(self._labels.fold))
         edges, own = edges_of(graph), self._potentials
@@ -193,26 +197,27 @@ class CRF(Baseline):
         """The model that answers for other graphs: it learned from each half of the graph for the other one.
 
         Base models that were fitted to all nodes of a graph know them, labelled or not, and are too sure elsewhere.
+        In a half at random a node keeps half of its neighbours, so that couplings are learned where there are fewer.
         """
         halves, builders = two_halves(graph, y_train, self.seed), _bases(graph, self.seed)
         networks = sorted({"gcn", "sage"} & scores.keys(), key=lambda name: -scores[name])[:1]
         builders = {name: builders[name] for name in ("uniform", "neighbourhood", *networks) if name in builders}
-        if halves is None or not builders:
+        if halves is None or not builders or self.coupling == "none":  # by which known labels would go unheard
             return None
-        coupling: CouplingChoice = "none" if self.coupling == "none" else "one"  # a matrix takes as long again to learn
-        other, y = CRF(coupling=coupling, seed=self.seed), np.concatenate([y_train[half] for half in halves])
+        # a matrix of couplings takes as long again to learn
+        other, y = CRF(coupling="one", seed=self.seed), np.concatenate([y_train[half] for half in halves])
         union = GraphBatch.of([graph.subgraph(half) for half in halves], graph.target).graph
         other._learn(union, y, np.full_like(y, UNKNOWN), builders=builders)
         other.unlabelled_ = other._learn_unlabelled(union, y, -inf)
         other._take(graph, other._fit_features(graph))
         other.bases_ = [fitted(builders[name](), graph, y_train) for name in other.names_]
-        other.mean_log_ = self.mean_log_
+        other.mean_log_, other.least_unlabelled_ = self.mean_log_, 1
         return other
 
     def _for(self, graph: Graph) -> CRF:
         """The model that answers for a graph: another one unless it is the fitted graph, or has grown from it."""
         elsewhere: CRF | None = getattr(self, "elsewhere_", None)  # which an older model lacks
-        here = elsewhere is None or self._is_fitted_graph(graph) or has_grown(graph, self.graph_)
+        here = elsewhere is None or self._is_fitted_graph(graph) or continues(graph, self.graph_)
         return self if here else cast(CRF, elsewhere)
 
     def _trials(
@@ -284,9 +289,12 @@ class CRF(Baseline):
     def _unlabelled(self, graph: Graph, y: NDArray[np.int64], answers: Tensor) -> Unlabelled | None:
         """The components of a graph without a known label, if they have potentials of their own."""
         component = components(graph)
-        rows = ~np.isin(component, component[y != UNKNOWN])
         potentials = getattr(self, "unlabelled_", None)  # which an older model lacks
+        rows = ~np.isin(component, component[y != UNKNOWN])
         if potentials is None or not rows.any():
+            return None
+        rows &= np.bincount(component)[component] >= self.least_unlabelled_
+        if not rows.any():
             return None
         part = graph if rows.all() else graph.subgraph(rows)
         sampler = Gibbs(self._potentials, edges_of(part, self.graph_), self.mean_log_)
@@ -303,10 +311,10 @@ class CRF(Baseline):
             return model._drawn(asked, num_samples, generator)
         answers, given = self._answers_of_bases(asked, asked.y), self._one_hot(asked.y)
         theta = self._potentials.unary(answers).unsqueeze(1)
+        beliefs = self._beliefs(asked, theta, given)
         if (unlabelled := self._unlabelled(asked, asked.y, answers)) is not None:
             given = unlabelled.begin(as_known(given), num_samples, Noise(1.0, generator)).y
         sampler = Gibbs(self._potentials, edges_of(asked, self.graph_), self.mean_log_)
-        beliefs = self._beliefs(asked, theta.expand(-1, given.shape[1], -1), given)
         theta, beliefs, given = (part.expand(-1, num_samples, -1) for part in (theta, beliefs, given))
         return sampler.sample(theta, beliefs, given, SWEEPS, generator).T.numpy()
 
@@ -363,13 +371,16 @@ class Trial:
     score: float
 
 
-def has_grown(graph: Graph, fitted: Graph) -> bool:
-    """Whether a graph begins with the nodes of the fitted one, and has all of its edges."""
-    n = fitted.num_nodes
-    if graph.num_nodes < n or not np.array_equal(graph.ids[:n], fitted.ids):
+def continues(graph: Graph, fitted: Graph) -> bool:
+    """Whether it is the fitted graph with changes: it has all of its nodes, by id, with the same features, and at least
+    half of its edges."""
+    index = {name: k for k, name in enumerate(graph.ids.tolist())}
+    where = np.array([index.get(name, -1) for name in fitted.ids.tolist()], dtype=np.int64)
+    if (where < 0).any() or not same_features(None if graph.x is None else graph.x[where], fitted.x):
         return False
-    theirs, ours = (each.edge_index[0] * graph.num_nodes + each.edge_index[1] for each in (fitted, graph))
-    return bool(np.isin(theirs, ours).all())
+    ends, own = np.sort(where[fitted.edge_index], axis=0), np.sort(graph.edge_index, axis=0)
+    kept = np.isin(ends[0] * graph.num_nodes + ends[1], own[0] * graph.num_nodes + own[1])
+    return bool(kept.mean() >= 0.5) if len(kept) else True
 
 
 def two_halves(graph: Graph, y_train: NDArray[np.int64], seed: int) -> list[NDArray[np.bool_]] | None:

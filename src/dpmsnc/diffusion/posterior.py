@@ -40,8 +40,11 @@ class InitialDenoiser(Protocol):
     def given(self, known: Known) -> Beliefs:
         """The denoiser of one reverse process with these labels; it is asked from T downwards."""
 
-    def begin(self, known: Known, num_samples: int, noise: Noise) -> Known:
-        """The labels that samples are given: known ones, and maybe others that a sample begins with."""
+    def begin(self, known: Known, num_samples: int, noise: Noise, logits: Callable[[], Tensor]) -> Known:
+        """The labels that samples are given: known ones, and maybe others that a sample begins with.
+
+        `logits` gives those of the marginals (rows, channels) that the network has.
+        """
 
 
 class Posterior:
@@ -109,11 +112,12 @@ class Posterior:
             return torch.cat([self.draw(count, temperature, generator, callback) for count in counts], dim=1)
         noise, known = Noise(temperature, generator), self.known
         if self.initial is not None:
-            known = self.initial.begin(known, num_samples, noise)
+            known = self.initial.begin(known, num_samples, noise, lambda: self.marginals(1, 0.0, generator).log())
         share = 0.0 if self.sampling.progressive == "auto" else self.sampling.progressive
         if share == 0:
             return self.with_added(known, self.run(known, num_samples, noise, callback))
         y, confidence = self.confident_run(known, num_samples, noise, callback)
+        y = self.with_added(known, y)
         for _ in range(MAX_ROUNDS):
             if bool(known.mask.all()):
                 break

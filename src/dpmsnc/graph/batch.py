@@ -103,7 +103,7 @@ def disjoint_union(graphs: Sequence[Graph], target: Target | None = None) -> Gra
         directed=first.directed,
         member=np.repeat(np.arange(len(graphs)), sizes),
         columns=first.columns,
-        edge_feature_names=first.edge_feature_names,
+        edge_feature_names=next((g.edge_feature_names for g in graphs if g.edge_feature_names is not None), None),
         edge_weight=None if first.edge_weight is None else np.concatenate([graph.relative_weight for graph in graphs]),
     )
 
@@ -115,9 +115,12 @@ def check_alike(graphs: Sequence[Graph], names: Sequence[str] | None = None) -> 
             raise InputError(f"graph {k} is of type {type(graph).__name__}; build a Graph of it first")
     if not graphs:
         raise InputError("there is no graph in the batch; pass at least one")
-    expected = _traits(graphs[0])
+    named = next((graph for graph in graphs if graph.edge_feature_names is not None), graphs[0])
+    expected = _traits(graphs[0]) | {"edge_feature_names": named.edge_feature_names}
     for k, graph in enumerate(graphs):
         traits = _traits(graph)
+        if graph.edge_feature_names is None:  # an array, or a file from before edge features had names
+            traits["edge_feature_names"] = expected["edge_feature_names"]
         this, first = (f"graph {k}", "graph 0") if names is None else (names[k], names[0])
         if traits != expected:
             name = next(name for name in traits if traits[name] != expected[name])

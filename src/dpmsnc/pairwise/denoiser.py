@@ -15,19 +15,19 @@ changes a little, so messages go on from the last ones.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.sampler import Noise
 from dpmsnc.pairwise.learning import asking_iterations
-from dpmsnc.pairwise.propagation import Propagation, clamped
+from dpmsnc.pairwise.propagation import Propagation, clamped, cut
 from dpmsnc.pairwise.unlabelled import Unlabelled
 
 WARM_ITERATIONS = 5
 """Of belief propagation that go on from messages of a y_t that differed little."""
-ENTRIES = 2**20
-"""Entries of messages that are worked on at a time, so that they stay in the processor's cache."""
 MOST_ENTRIES = 2**26
 """Entries of messages that are kept at a time."""
 
@@ -57,9 +57,9 @@ class PairwiseDenoiser:
         known = known.to(self.theta.device)
         return Beliefs(self.propagation, self.theta, known, self.first_messages(known), self.unlabelled)
 
-    def begin(self, known: Known, num_samples: int, noise: Noise) -> Known:
+    def begin(self, known: Known, num_samples: int, noise: Noise, logits: Callable[[], Tensor]) -> Known:
         """What samples are given: known labels, and all labels of components that have none."""
-        return known if self.unlabelled is None else self.unlabelled.begin(known, num_samples, noise)
+        return known if self.unlabelled is None else self.unlabelled.begin(known, num_samples, noise, logits())
 
 
 class Beliefs:
@@ -98,12 +98,6 @@ class Beliefs:
 
     def go_on(self, theta: Tensor, known: Known, messages: Tensor) -> Tensor:
         return self.propagation.propagate(certain(theta, known), messages.contiguous(), WARM_ITERATIONS)
-
-
-def cut(batch: int, entries: int) -> list[slice]:
-    """A batch in parts whose messages, so many entries each, are worked on at a time."""
-    size = max(1, ENTRIES // max(1, entries))
-    return [slice(first, min(first + size, batch)) for first in range(0, batch, size)]
 
 
 def certain(theta: Tensor, known: Known) -> Tensor:

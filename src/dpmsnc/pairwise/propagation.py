@@ -28,6 +28,9 @@ STRONGEST = 60.0
 TOLERANCE = 1e-4
 """Largest change of a log-message at which propagation has converged."""
 
+ENTRIES = 2**20
+"""Entries of messages that are worked on at a time, so that they stay in the processor's cache."""
+
 
 class MessagePassing(ABC):
     """Messages between the nodes of a graph until they no longer change; `passed_on` says what an edge carries."""
@@ -107,3 +110,9 @@ class Propagation(MessagePassing):
 def clamped(theta: Tensor, known: Tensor) -> Tensor:
     """theta, or certainty where a label is known."""
     return torch.where(known.sum(dim=-1, keepdim=True) > 0, SURE * known, theta)
+
+
+def cut(batch: int, entries: int) -> list[slice]:
+    """A batch in parts whose messages, so many entries each, are worked on at a time."""
+    size = max(1, ENTRIES // max(1, entries))
+    return [slice(first, min(first + size, batch)) for first in range(0, batch, size)]

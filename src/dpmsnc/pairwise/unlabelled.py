@@ -7,15 +7,14 @@ learned with no label given, which are the marginals there. A joint labelling is
 
     p(y) = p(y_r) p(y_rest | y_r),
 
-first the label of one node r of each such component from its marginal, then the rest as if that label were known, with
-the couplings of the others. Where features say little, whole components change their labels together from one sample
-to the next.
+first the label of the surest node r of each such component from its marginal, then the rest as if that label were
+known, with the couplings of the others. Where features say little, whole components change their labels together from
+one sample to the next. Away from r, shares of labels in samples may differ from the marginals.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -31,11 +30,13 @@ from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.gibbs import SWEEPS, Gibbs
 from dpmsnc.pairwise.learning import Folds, asking_iterations, descend
 from dpmsnc.pairwise.potentials import LEAST, Potentials
-from dpmsnc.pairwise.propagation import Propagation
+from dpmsnc.pairwise.propagation import Propagation, cut
 
 ENOUGH = 0.015
 """Nats a label by which potentials without couplings have to be better on the graph that was fitted, where base models
 have seen the nodes."""
+LEAST_NODES = 30
+"""Nodes of a component of the fitted graph from which on this is for it: a faint preference adds up over many nodes."""
 
 FAINT = 0.1
 """Nats a node below which marginals that differ within a component are taken to say nothing of joint labellings."""
@@ -86,37 +87,51 @@ class Unlabelled:
         nothing = self.rows.unsqueeze(1) & (number == 0)[self.component]
         return torch.where(nothing.unsqueeze(-1), self.logits.unsqueeze(1) + evidence, logits)
 
-    def begin(self, known: Known, count: int, noise: Noise) -> Known:
-        """Known labels of so many samples, with the labels that these components have in each of them."""
-        labels, rows = self.drawn(count, noise), self.rows.to(known.mask.device)
+    def begin(self, known: Known, count: int, noise: Noise, logits: Tensor | None = None) -> Known:
+        """Known labels of so many samples, with the labels that these components have in each of them.
+
+        `logits` (nodes, classes) are those of other marginals, such as a network's, in place of its own.
+        """
+        marginals = (self.logits if logits is None else logits.to(self.logits))[self.rows]
+        sizes = [part.stop - part.start for part in cut(count, len(self.propagation.edges) * marginals.shape[-1])]
+        labels = torch.cat([self.drawn(marginals.log_softmax(dim=-1), size, noise) for size in sizes], dim=1)
+        rows = self.rows.to(known.mask.device)
         mask, y = known.mask.expand(-1, count).clone(), known.y.expand(-1, count, -1).clone()
         mask[rows], y[rows] = True, one_hot(labels, known.y.shape[-1]).to(y)
         return Known(mask, y)
 
-    @cached_property
-    def unary(self) -> Tensor:
+    @torch.no_grad()
+    def drawn(self, log_p: Tensor, count: int, noise: Noise) -> Tensor:
+        """Joint labellings of the rows (rows, count) from the logarithms of their marginals (rows, classes); at
+        temperature 0 the most probable label of each."""
+        if noise.temperature == 0:
+            return log_p.argmax(dim=-1, keepdim=True).expand(-1, count)
+        roots = self.surest(log_p)
+        first = log_p[roots].unsqueeze(1).expand(-1, count, -1)
+        gumbel = -noise.uniform(first).log().neg().log()
+        label = (first + noise.temperature * gumbel).argmax(dim=-1)
+        given = log_p.new_zeros(len(log_p), *first.shape[1:]).index_copy(
+            0, roots, one_hot(label, first.shape[-1]).to(first)
+        )
+        theta = self.unary(log_p).unsqueeze(1).expand(-1, count, -1)
+        beliefs = self.propagation.beliefs(theta, given, asking_iterations(self.propagation.edges, theta.shape[-1]))
+        return self.sampler.sample(theta, beliefs, given, SWEEPS, noise.generator)
+
+    def surest(self, log_p: Tensor) -> Tensor:
+        """The node of each component with the largest probability of a class; of equals the first."""
+        doubt = -log_p.amax(dim=-1).numpy().round(6)
+        component = self.component[self.rows].numpy()
+        order = np.lexsort((doubt, component))
+        return torch.from_numpy(order[np.unique(component[order], return_index=True)[1]])
+
+    def unary(self, log_p: Tensor) -> Tensor:
         """theta of joint labellings (rows, classes): none in components whose marginals hardly differ from their mean.
 
         A faint preference would count once for every node of the component, and decide all of their labels together.
         """
-        theta, component = self.logits[self.rows].log_softmax(dim=-1), self.component[self.rows]
-        count = int(self.component.max()) + 1
+        component, count = self.component[self.rows], int(self.component.max()) + 1
         size = component.bincount(minlength=count).clamp_min(1)
-        mean = theta.new_zeros(count, theta.shape[-1]).index_add(0, component, theta.exp()) / size.unsqueeze(1)
-        divergence = (theta.exp() * (theta - mean.clamp_min(LEAST).log()[component])).sum(dim=-1)
-        told = theta.new_zeros(count).index_add(0, component, divergence) / size
-        return theta * (told >= FAINT)[component].unsqueeze(1)
-
-    @torch.no_grad()
-    def drawn(self, count: int, noise: Noise) -> Tensor:
-        """Joint labellings of the rows (rows, count); at temperature 0 the most probable label of each."""
-        theta = self.logits[self.rows].unsqueeze(1).expand(-1, count, -1)
-        if noise.temperature == 0:
-            return theta.argmax(dim=-1)
-        roots = torch.from_numpy(np.unique(self.component[self.rows].numpy(), return_index=True)[1])
-        gumbel = -noise.uniform(theta[roots]).log().neg().log()
-        label = (theta[roots] + noise.temperature * gumbel).argmax(dim=-1)
-        given = torch.zeros_like(theta).index_copy(0, roots, one_hot(label, theta.shape[-1]).to(theta))
-        theta = self.unary.unsqueeze(1).expand(-1, count, -1)
-        beliefs = self.propagation.beliefs(theta, given, asking_iterations(self.propagation.edges, theta.shape[-1]))
-        return self.sampler.sample(theta, beliefs, given, SWEEPS, noise.generator)
+        mean = log_p.new_zeros(count, log_p.shape[-1]).index_add(0, component, log_p.exp()) / size.unsqueeze(1)
+        divergence = (log_p.exp() * (log_p - mean.clamp_min(LEAST).log()[component])).sum(dim=-1)
+        told = log_p.new_zeros(count).index_add(0, component, divergence) / size
+        return log_p * (told >= FAINT)[component].unsqueeze(1)

@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from dpmsnc.diffusion.known import Known
-from dpmsnc.pairwise.denoiser import Beliefs, PairwiseDenoiser, cut
+from dpmsnc.pairwise.denoiser import Beliefs, PairwiseDenoiser
 from dpmsnc.pairwise.gibbs import SWEEPS, Gibbs
-from dpmsnc.pairwise.propagation import Propagation
+from dpmsnc.pairwise.propagation import Propagation, cut
 
 MOST_SHOWN = 0.5
 """Share of its own labels that a joint labelling gives at most."""

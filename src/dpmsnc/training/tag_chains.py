@@ -39,7 +39,7 @@ class TagDenoiser:
         """Known labels say nothing of other nodes beyond what the base models made of them."""
         return lambda evidence: self.theta.to(evidence) + evidence
 
-    def begin(self, known: Known, num_samples: int, noise: Noise) -> Known:
+    def begin(self, known: Known, num_samples: int, noise: Noise, logits: Callable[[], Tensor]) -> Known:
         """Samples are given nothing but known labels."""
         return known
 
