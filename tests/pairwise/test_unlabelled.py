@@ -117,9 +117,15 @@ def test_halves_have_labels_of_every_class():
     assert two_halves(graph, np.where(np.arange(20) % 4 == 0, y, UNKNOWN), 0) is None
 
 
-def test_where_known_labels_must_be_heard_there_is_no_second_model():
-    graph, _ = clusters(0)
-    assert CRF(coupling="none", base="lp").fit(graph).elsewhere_ is None
+def test_a_component_with_a_label_is_answered_as_ever(fitted):
+    crf = fitted[0]
+    both, _ = clusters(1, known=0.4)
+    before = crf.predict_proba(both)
+    edges = np.concatenate([both.edge_index, both.edge_index + 120], axis=1)
+    labels = [None if k == UNKNOWN else both.classes[k] for k in both.y]
+    beside = Graph.build(edges.T, num_nodes=240, y=labels + [None] * 120)
+    np.testing.assert_allclose(crf.predict_proba(beside)[:120], before, atol=1e-3)
+    assert crf.predict_proba(beside)[120:].max() < 0.9
 
 
 def test_progressive_samples_keep_the_labels_that_they_begin_with(fitted):

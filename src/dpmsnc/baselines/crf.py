@@ -194,7 +194,8 @@ class CRF(Baseline):
         return found if score(found, folds, edges) > score(own, folds, edges) + enough else None
 
     def _learn_elsewhere(self, graph: Graph, y_train: NDArray[np.int64], scores: Mapping[str, float]) -> CRF | None:
-        """The model that answers for other graphs: it learned from each half of the graph for the other one.
+        """The model of components without a known label on other graphs: it learned from each half of the graph for
+        the other one.
 
         Base models that were fitted to all nodes of a graph know them, labelled or not, and are too sure elsewhere.
         In a half at random a node keeps half of its neighbours, so that couplings are learned where there are fewer.
@@ -202,7 +203,7 @@ class CRF(Baseline):
         halves, builders = two_halves(graph, y_train, self.seed), _bases(graph, self.seed)
         networks = sorted({"gcn", "sage"} & scores.keys(), key=lambda name: -scores[name])[:1]
         builders = {name: builders[name] for name in ("uniform", "neighbourhood", *networks) if name in builders}
-        if halves is None or not builders or self.coupling == "none":  # by which known labels would go unheard
+        if halves is None or not builders:
             return None
         # a matrix of couplings takes as long again to learn
         other, y = CRF(coupling="one", seed=self.seed), np.concatenate([y_train[half] for half in halves])
@@ -215,7 +216,7 @@ class CRF(Baseline):
         return other
 
     def _for(self, graph: Graph) -> CRF:
-        """The model that answers for a graph: another one unless it is the fitted graph, or has grown from it."""
+        """The model of components without a known label: another one on other graphs than the fitted one."""
         elsewhere: CRF | None = getattr(self, "elsewhere_", None)  # which an older model lacks
         here = elsewhere is None or self._is_fitted_graph(graph) or continues(graph, self.graph_)
         return self if here else cast(CRF, elsewhere)
@@ -263,8 +264,6 @@ class CRF(Baseline):
         return cast(Potentials, self.network_)
 
     def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
-        if (model := self._for(graph)) is not self:
-            return model._marginals(graph, y)
         answers, known = self._answers_of_bases(graph, y), self._one_hot(y)
         logits = self._beliefs(graph, self._potentials.unary(answers).unsqueeze(1), known)
         if (unlabelled := self._unlabelled(graph, y, answers)) is not None:
@@ -286,9 +285,14 @@ class CRF(Baseline):
         return self._potentials.unary(self._answers_of_bases(graph, y)).unsqueeze(1)
 
     @torch.no_grad()
-    def _unlabelled(self, graph: Graph, y: NDArray[np.int64], answers: Tensor) -> Unlabelled | None:
-        """The components of a graph without a known label, if they have potentials of their own."""
+    def _unlabelled(self, graph: Graph, y: NDArray[np.int64], answers: Tensor | None) -> Unlabelled | None:
+        """The components of a graph without a known label, if they have potentials of their own.
+
+        `answers` are those of the base models, where they have been asked already.
+        """
         component = components(graph)
+        if (model := self._for(graph)) is not self:
+            return model._unlabelled(graph, y, None)
         potentials = getattr(self, "unlabelled_", None)  # which an older model lacks
         rows = ~np.isin(component, component[y != UNKNOWN])
         if potentials is None or not rows.any():
@@ -298,6 +302,7 @@ class CRF(Baseline):
             return None
         part = graph if rows.all() else graph.subgraph(rows)
         sampler = Gibbs(self._potentials, edges_of(part, self.graph_), self.mean_log_)
+        answers = self._answers_of_bases(graph, y) if answers is None else answers
         propagation, marginals = self._propagation(part), potentials.unary(answers)
         return Unlabelled(torch.from_numpy(component), torch.from_numpy(rows), marginals, propagation, sampler)
 
@@ -307,8 +312,6 @@ class CRF(Baseline):
 
     def _drawn(self, asked: Graph, num_samples: int, generator: torch.Generator) -> NDArray[np.int64]:
         """Joint labellings by Gibbs sampling."""
-        if (model := self._for(asked)) is not self:
-            return model._drawn(asked, num_samples, generator)
         answers, given = self._answers_of_bases(asked, asked.y), self._one_hot(asked.y)
         theta = self._potentials.unary(answers).unsqueeze(1)
         beliefs = self._beliefs(asked, theta, given)
@@ -331,8 +334,6 @@ class CRF(Baseline):
 
     def asked_denoiser(self, graph: Graph) -> PairwiseDenoiser:
         """The denoiser for the questions of users: components without a known label have marginals of their own."""
-        if (model := self._for(graph)) is not self:
-            return model.asked_denoiser(graph)
         answers = self._answers_of_bases(graph, graph.y)
         unlabelled = self._unlabelled(graph, graph.y, answers)
         return PairwiseDenoiser(self._propagation(graph), self._potentials.unary(answers).unsqueeze(1), unlabelled)
