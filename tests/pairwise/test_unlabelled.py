@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from dpmsnc import Graph, NodeClassifier
-from dpmsnc.baselines.crf import CRF, continues, two_halves
+from dpmsnc.baselines.crf import CRF
+from dpmsnc.baselines.other_graphs import continues, two_halves
 from dpmsnc.config import Training
 from dpmsnc.graph import UNKNOWN
 

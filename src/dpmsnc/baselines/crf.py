@@ -34,6 +34,7 @@ from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.grand import GRAND
 from dpmsnc.baselines.lp import LabelPropagation
 from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
+from dpmsnc.baselines.other_graphs import continues, two_halves
 from dpmsnc.baselines.pta import PTA
 from dpmsnc.baselines.uniform import Uniform
 from dpmsnc.config import ScalingName
@@ -41,7 +42,6 @@ from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.sampler import Noise
 from dpmsnc.errors import InputError, ModelFileError
 from dpmsnc.estimators.base import KINDS, METHODS, Method, seeded
-from dpmsnc.estimators.several import same_features
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.pairwise.denoiser import PairwiseDenoiser
@@ -66,8 +66,6 @@ LISTENING, ITS_PRICE = (0.5, 0.25), 0.025
 a coupling, a label that is revealed later changes no neighbour."""
 LEAST_COUPLING = 0.02
 """Couplings below are none."""
-LEAST_HALVED = 8
-"""Training labels from which on a model of other graphs is learned."""
 MOST_BASES = 3
 """Base models that are pooled."""
 CouplingChoice = Literal["auto", "none", "one", "full"]
@@ -370,31 +368,6 @@ class Trial:
     bases: list[Candidate]
     potentials: Potentials
     score: float
-
-
-def continues(graph: Graph, fitted: Graph) -> bool:
-    """Whether it is the fitted graph with changes: it has all of its nodes, by id, with the same features, and at least
-    half of its edges."""
-    index = {name: k for k, name in enumerate(graph.ids.tolist())}
-    where = np.array([index.get(name, -1) for name in fitted.ids.tolist()], dtype=np.int64)
-    if (where < 0).any() or not same_features(None if graph.x is None else graph.x[where], fitted.x):
-        return False
-    ends, own = np.sort(where[fitted.edge_index], axis=0), np.sort(graph.edge_index, axis=0)
-    kept = np.isin(ends[0] * graph.num_nodes + ends[1], own[0] * graph.num_nodes + own[1])
-    return bool(kept.mean() >= 0.5) if len(kept) else True
-
-
-def two_halves(graph: Graph, y_train: NDArray[np.int64], seed: int) -> list[NDArray[np.bool_]] | None:
-    """Nodes of two halves at random, with as many training labels of each class; None where labels are too few.
-
-    Halves that no edge would join are far apart in the graph, and where neighbours are alike they have other classes.
-    """
-    labelled = y_train != UNKNOWN
-    if labelled.sum() < LEAST_HALVED:
-        return None
-    half = np.where(labelled, assign_folds(y_train, seed, num_folds=2), 0)
-    half[~labelled] = np.random.default_rng(seed).integers(2, size=int((~labelled).sum()))
-    return [half == 0, half == 1]
 
 
 def learning_steps(edges: Edges, num_classes: int) -> int:

@@ -1,0 +1,38 @@
+"""Other graphs than the fitted one: which graph is another, and halves of the fitted one that stand for two graphs."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmsnc.baselines.folds import assign_folds
+from dpmsnc.estimators.several import same_features
+from dpmsnc.graph import UNKNOWN, Graph
+
+LEAST_HALVED = 8
+"""Training labels from which on halves can learn from each other."""
+
+
+def continues(graph: Graph, fitted: Graph) -> bool:
+    """Whether it is the fitted graph with changes: it has all of its nodes, by id, with the same features, and at least
+    half of its edges."""
+    index = {name: k for k, name in enumerate(graph.ids.tolist())}
+    where = np.array([index.get(name, -1) for name in fitted.ids.tolist()], dtype=np.int64)
+    if (where < 0).any() or not same_features(None if graph.x is None else graph.x[where], fitted.x):
+        return False
+    ends, own = np.sort(where[fitted.edge_index], axis=0), np.sort(graph.edge_index, axis=0)
+    kept = np.isin(ends[0] * graph.num_nodes + ends[1], own[0] * graph.num_nodes + own[1])
+    return bool(kept.mean() >= 0.5) if len(kept) else True
+
+
+def two_halves(graph: Graph, y_train: NDArray[np.int64], seed: int) -> list[NDArray[np.bool_]] | None:
+    """Nodes of two halves at random, with as many training labels of each class; None where labels are too few.
+
+    Halves that no edge would join are far apart in the graph, and where neighbours are alike they have other classes.
+    """
+    labelled = y_train != UNKNOWN
+    if labelled.sum() < LEAST_HALVED:
+        return None
+    half = np.where(labelled, assign_folds(y_train, seed, num_folds=2), 0)
+    half[~labelled] = np.random.default_rng(seed).integers(2, size=int((~labelled).sum()))
+    return [half == 0, half == 1]
