@@ -118,6 +118,10 @@ def test_halves_have_labels_of_every_class():
     assert two_halves(graph, np.where(np.arange(20) % 4 == 0, y, UNKNOWN), 0) is None
 
 
+def test_where_no_couplings_are_wanted_there_are_none_elsewhere():
+    assert CRF(coupling="none").fit(clusters(0)[0]).elsewhere_ is None
+
+
 def test_a_component_with_a_label_is_answered_as_ever(fitted):
     crf = fitted[0]
     both, _ = clusters(1, known=0.4)

@@ -201,7 +201,7 @@ class CRF(Baseline):
         halves, builders = two_halves(graph, y_train, self.seed), _bases(graph, self.seed)
         networks = sorted({"gcn", "sage"} & scores.keys(), key=lambda name: -scores[name])[:1]
         builders = {name: builders[name] for name in ("uniform", "neighbourhood", *networks) if name in builders}
-        if halves is None or not builders:
+        if halves is None or not builders or self.coupling == "none":  # without couplings nothing adds up
             return None
         # a matrix of couplings takes as long again to learn
         other, y = CRF(coupling="one", seed=self.seed), np.concatenate([y_train[half] for half in halves])
