@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import inf
 from typing import Any, Literal, Self, cast, get_args
@@ -46,6 +46,7 @@ from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.pairwise.denoiser import PairwiseDenoiser
 from dpmsnc.pairwise.edges import Edges, edges_of
+from dpmsnc.pairwise.few_labels import Trust, learn_trust
 from dpmsnc.pairwise.gibbs import SWEEPS, Gibbs
 from dpmsnc.pairwise.learning import Folds, asking_iterations, direction, learn, log_prior, refine, with_coupling
 from dpmsnc.pairwise.potentials import LEAST, Coupling, Potentials
@@ -68,7 +69,10 @@ LEAST_COUPLING = 0.02
 """Couplings below are none."""
 MOST_BASES = 3
 """Base models that are pooled."""
+DAMAGED = "what was saved of the pairwise model is damaged; fit again"
 CouplingChoice = Literal["auto", "none", "one", "full"]
+Told = tuple[bool, ...]
+"""Which of the base models spread the labels that are known when they are asked."""
 
 
 def _bases(graph: Graph, seed: int) -> Builders:
@@ -168,28 +172,72 @@ class CRF(Baseline):
         self.network_, self.mean_log_ = best.potentials.requires_grad_(False), edges.mean_log
         self.coupling_ = best.potentials.coupling
         self._labels, self._fold_answers = labels, pooled_answers(best.bases)
-        self.unlabelled_ = self._learn_unlabelled(graph, y_train, ENOUGH) if half is None else None
+        told = self._told(graph, y_train) if half is None else None
+        self.unlabelled_ = self._learn_unlabelled(graph, y_train, told, ENOUGH)
         self.least_unlabelled_ = LEAST_NODES
         self.elsewhere_ = self._learn_elsewhere(graph, y_train, scores) if auto and graph.member is None else None
+        self.trust_ = self._learn_trust(graph, y_train, told)
 
-    def _learn_unlabelled(self, graph: Graph, y_train: NDArray[np.int64], enough: float) -> Potentials | None:
+    def _learn_unlabelled(
+        self, graph: Graph, y_train: NDArray[np.int64], told: Told | None, enough: float
+    ) -> Potentials | None:
         """Potentials of components without a known label, if they are better there by enough nats a label.
 
         Several graphs need none, since theirs are learned without labels, too.
         """
-        if self.coupling_ == "none":
+        if told is None or self.coupling_ == "none":
             return None
-        log_p, nothing = self._fold_answers.clone(), np.full_like(y_train, UNKNOWN)
-        for k, base in enumerate(self.bases_):
-            told, alone = base._marginals(graph, y_train), base._marginals(graph, nothing)
-            if not np.allclose(told, alone):  # its answers in the folds were given labels
-                if not isinstance(base, LabelPropagation):  # what it learned from labels would give them away
-                    return None
-                log_p[k] = log_probabilities(alone).unsqueeze(1)
-        folds = Folds.without_labels(log_p, torch.from_numpy(self._labels.y), torch.from_numpy(self._labels.fold))
-        edges, own = edges_of(graph), self._potentials
+        edges, own, folds = edges_of(graph), self._potentials, self._without_labels(graph, y_train, told)
         found = uncoupled(own, folds, edges, learning_steps(edges, folds.num_classes) // 3)
         return found if score(found, folds, edges) > score(own, folds, edges) + enough else None
+
+    def _learn_trust(self, graph: Graph, y_train: NDArray[np.int64], told: Told | None) -> dict[str, Any] | None:
+        """How far couplings are trusted on other graphs where fewer labels are known, learned by hiding more of them.
+
+        Base models that have seen the nodes make up for labels that are hidden from propagation alone. So couplings may
+        be trusted too far, but hardly too little.
+        """
+        fold, edges = self._labels.fold[:, None], edges_of(graph)
+        if self.elsewhere_ is None or told is None or self.coupling_ == "none":
+            return None
+        asked = fold == np.arange(self._fold_answers.shape[2])
+        given = (fold >= 0) & ~asked
+        order = np.where(given, np.random.default_rng(self.seed).random(given.shape), np.inf).argsort(axis=0)
+        rank, y = order.argsort(axis=0), torch.from_numpy(self._labels.y)
+
+        def question(share: float) -> Folds:
+            shown = given & (rank < np.maximum(1, share * given.sum(axis=0)))
+            return Folds(
+                self._told_less(graph, y_train, told, shown), y, torch.from_numpy(shown), torch.from_numpy(asked)
+            )
+
+        nothing = self._without_labels(graph, y_train, told)
+        alone = uncoupled(self._potentials, nothing, edges, learning_steps(edges, nothing.num_classes) // 3)
+        logits, component = alone.unary(nothing.log_p), torch.from_numpy(components(graph))
+        trust = learn_trust(self._potentials, logits, edges, component, float(given.mean()), question)
+        return asdict(trust) if trust else None
+
+    def _told(self, graph: Graph, y_train: NDArray[np.int64]) -> Told | None:
+        """Which base models spread known labels; None where what one of them learned would give labels away."""
+        nothing = np.full_like(y_train, UNKNOWN)
+        told = [
+            not np.allclose(base._marginals(graph, y_train), base._marginals(graph, nothing)) for base in self.bases_
+        ]
+        sound = all(isinstance(base, LabelPropagation) for base, spreads in zip(self.bases_, told) if spreads)
+        return tuple(told) if sound else None
+
+    def _without_labels(self, graph: Graph, y_train: NDArray[np.int64], told: Told) -> Folds:
+        """The labels of the folds, where no others are shown."""
+        log_p = self._told_less(graph, y_train, told, np.full((len(y_train), self._fold_answers.shape[2]), False))
+        return Folds.without_labels(log_p, torch.from_numpy(self._labels.y), torch.from_numpy(self._labels.fold))
+
+    def _told_less(self, graph: Graph, y_train: NDArray[np.int64], told: Told, shown: NDArray[np.bool_]) -> Tensor:
+        """Answers in the folds, where fewer labels are shown (nodes, folds)."""
+        log_p = self._fold_answers.clone()
+        for k in np.flatnonzero(told):
+            answers = [self.bases_[k]._marginals(graph, np.where(part, y_train, UNKNOWN)) for part in shown.T]
+            log_p[k] = torch.stack([log_probabilities(p) for p in answers], dim=1)
+        return log_p
 
     def _learn_elsewhere(self, graph: Graph, y_train: NDArray[np.int64], scores: Mapping[str, float]) -> CRF | None:
         """The model of components without a known label on other graphs: it learned from each half of the graph for
@@ -207,7 +255,7 @@ class CRF(Baseline):
         other, y = CRF(coupling="one", seed=self.seed), np.concatenate([y_train[half] for half in halves])
         union = GraphBatch.of([graph.subgraph(half) for half in halves], graph.target).graph
         other._learn(union, y, np.full_like(y, UNKNOWN), builders=builders)
-        other.unlabelled_ = other._learn_unlabelled(union, y, -inf)
+        other.unlabelled_ = other._learn_unlabelled(union, y, other._told(union, y), -inf)
         other._take(graph, other._fit_features(graph))
         other.bases_ = [fitted(builders[name](), graph, y_train) for name in other.names_]
         other.mean_log_, other.least_unlabelled_ = self.mean_log_, 1
@@ -216,8 +264,11 @@ class CRF(Baseline):
     def _for(self, graph: Graph) -> CRF:
         """The model of components without a known label: another one on other graphs than the fitted one."""
         elsewhere: CRF | None = getattr(self, "elsewhere_", None)  # which an older model lacks
-        here = elsewhere is None or self._is_fitted_graph(graph) or continues(graph, self.graph_)
-        return self if here else cast(CRF, elsewhere)
+        return self if elsewhere is None or not self._is_another(graph) else elsewhere
+
+    def _is_another(self, graph: Graph) -> bool:
+        """Whether it is neither the fitted graph nor that graph with changes."""
+        return not self._is_fitted_graph(graph) and not continues(graph, self.graph_)
 
     def _trials(
         self, bases: list[Candidate], edges: Edges, labels: Labels, half: NDArray[np.int64] | None
@@ -283,26 +334,32 @@ class CRF(Baseline):
         return self._potentials.unary(self._answers_of_bases(graph, y)).unsqueeze(1)
 
     @torch.no_grad()
-    def _unlabelled(self, graph: Graph, y: NDArray[np.int64], answers: Tensor | None) -> Unlabelled | None:
-        """The components of a graph without a known label, if they have potentials of their own.
+    def _unlabelled(
+        self, graph: Graph, y: NDArray[np.int64], answers: Tensor | None, trust: Trust | None = None
+    ) -> Unlabelled | None:
+        """The components of a graph without a known label, if they have potentials of their own, and those in which so
+        few are known that couplings are not trusted fully.
 
         `answers` are those of the base models, where they have been asked already.
         """
         component = components(graph)
         if (model := self._for(graph)) is not self:
-            return model._unlabelled(graph, y, None)
+            return model._unlabelled(graph, y, None, self._trust())
         potentials = getattr(self, "unlabelled_", None)  # which an older model lacks
         rows = ~np.isin(component, component[y != UNKNOWN])
-        if potentials is None or not rows.any():
-            return None
         rows &= np.bincount(component)[component] >= self.least_unlabelled_
-        if not rows.any():
+        if potentials is None or not (rows.any() or trust):
             return None
-        part = graph if rows.all() else graph.subgraph(rows)
-        sampler = Gibbs(self._potentials, edges_of(part, self.graph_), self.mean_log_)
-        answers = self._answers_of_bases(graph, y) if answers is None else answers
-        propagation, marginals = self._propagation(part), potentials.unary(answers)
-        return Unlabelled(torch.from_numpy(component), torch.from_numpy(rows), marginals, propagation, sampler)
+        marginals, couplings = potentials.unary(self._answers_of_bases(graph, y) if answers is None else answers), None
+        if rows.any():
+            part = graph if rows.all() else graph.subgraph(rows)
+            couplings = self._propagation(part), self._sampler(part)
+        return Unlabelled(torch.from_numpy(component), torch.from_numpy(rows), marginals, couplings, trust)
+
+    def _trust(self) -> Trust | None:
+        """In couplings on other graphs, if it depends on how many labels are known there."""
+        values = getattr(self, "trust_", None)  # which an older model lacks
+        return None if values is None else Trust(**values)
 
     def _one_hot(self, y: NDArray[np.int64]) -> Tensor:
         """Known labels (nodes, 1, classes), zero where there is none."""
@@ -315,13 +372,13 @@ class CRF(Baseline):
         beliefs = self._beliefs(asked, theta, given)
         if (unlabelled := self._unlabelled(asked, asked.y, answers)) is not None:
             given = unlabelled.begin(as_known(given), num_samples, Noise(1.0, generator)).y
-        sampler = Gibbs(self._potentials, edges_of(asked, self.graph_), self.mean_log_)
+        sampler = self._sampler(asked)
         theta, beliefs, given = (part.expand(-1, num_samples, -1) for part in (theta, beliefs, given))
         return sampler.sample(theta, beliefs, given, SWEEPS, generator).T.numpy()
 
     def chains(self, y_train: NDArray[np.int64]) -> ChainSampler:
         """Draws joint labellings of the fitted graph for a model that is to learn from them; only right after `fit`."""
-        sampler = Gibbs(self._potentials, edges_of(self.graph_), self.mean_log_)
+        sampler = self._sampler(self.graph_)
         unary = self._potentials.unary(self._fold_answers)
         several, member = in_several_graphs(y_train, self.graph_.member), self.graph_.member
         return ChainSampler(unary, self._propagation(self.graph_), sampler, y_train, self._labels.fold, member, several)
@@ -339,6 +396,9 @@ class CRF(Baseline):
     def _propagation(self, graph: Graph) -> Propagation:
         return Propagation(self._potentials, edges_of(graph, self.graph_), self.mean_log_)
 
+    def _sampler(self, graph: Graph) -> Gibbs:
+        return Gibbs(self._potentials, edges_of(graph, self.graph_), self.mean_log_)
+
     def _fitted_network(self) -> Potentials:
         return Potentials(self.target_.channels, self.coupling_, num_bases=len(self.bases_))
 
@@ -346,7 +406,11 @@ class CRF(Baseline):
         super()._check_state()
         sound = isinstance(self.bases_, list) and all(isinstance(base, Baseline) for base in self.bases_)
         if not sound or self.coupling_ not in get_args(Coupling) or not np.isfinite(float(self.mean_log_)):
-            raise ModelFileError("what was saved of the pairwise model is damaged; fit again")
+            raise ModelFileError(DAMAGED)
+        try:
+            self._trust()
+        except (TypeError, ValueError) as error:
+            raise ModelFileError(DAMAGED) from error
 
     @classmethod
     def _from_state(

@@ -10,6 +10,8 @@ learned with no label given, which are the marginals there. A joint labelling is
 first the label of the surest node r of each such component from its marginal, then the rest as if that label were
 known, with the couplings of the others. Where features say little, whole components change their labels together from
 one sample to the next. Away from r, shares of labels in samples may differ from the marginals.
+
+On another graph these marginals also count where few labels of a component are known (`dpmsnc.pairwise.few_labels`).
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.sampler import Noise
 from dpmsnc.graph import Graph
 from dpmsnc.pairwise.edges import Edges
+from dpmsnc.pairwise.few_labels import Trust, pooled, share_known
 from dpmsnc.pairwise.gibbs import SWEEPS, Gibbs
 from dpmsnc.pairwise.learning import Folds, asking_iterations, descend
 from dpmsnc.pairwise.potentials import LEAST, Potentials
@@ -73,35 +76,40 @@ class Unlabelled:
     """Nodes of such components (nodes,)."""
     logits: Tensor
     """Of marginals (nodes, classes), which count on these rows."""
-    propagation: Propagation
-    sampler: Gibbs
-    """Couplings on the graph of these rows alone."""
+    couplings: tuple[Propagation, Gibbs] | None
+    """Those on the graph of these rows alone, if there are any."""
+    trust: Trust | None = None
+    """In couplings, by the share of labels that is known in a component; the marginals count on all other rows, too."""
 
     def instead_of(self, logits: Tensor, known: Known, evidence: Tensor) -> Tensor:
-        """Logits (nodes, batch, classes), with those of its own where nothing in a component is known.
+        """Logits (nodes, batch, classes), with those of its own where nothing in a component is known, or little.
 
         `evidence` is log p(y_t | y) of that shape.
         """
-        number = known.mask.new_zeros(int(self.component.max()) + 1, known.mask.shape[1], dtype=torch.long)
-        number.index_add_(0, self.component, known.mask.long())
-        nothing = self.rows.unsqueeze(1) & (number == 0)[self.component]
-        return torch.where(nothing.unsqueeze(-1), self.logits.unsqueeze(1) + evidence, logits)
+        alone = self.logits.unsqueeze(1) + evidence
+        if self.trust is not None:
+            logits = pooled(logits, alone, self.trust.at(share_known(self.component, known.mask, evidence)))
+        nothing = self.rows.unsqueeze(1) & (share_known(self.component, known.mask) == 0)
+        return torch.where(nothing.unsqueeze(-1), alone, logits)
 
     def begin(self, known: Known, count: int, noise: Noise, logits: Tensor | None = None) -> Known:
         """Known labels of so many samples, with the labels that these components have in each of them.
 
         `logits` (nodes, classes) are those of other marginals, such as a network's, in place of its own.
         """
+        if self.couplings is None:
+            return known
         marginals = (self.logits if logits is None else logits.to(self.logits))[self.rows]
-        sizes = [part.stop - part.start for part in cut(count, len(self.propagation.edges) * marginals.shape[-1])]
-        labels = torch.cat([self.drawn(marginals.log_softmax(dim=-1), size, noise) for size in sizes], dim=1)
+        sizes = [part.stop - part.start for part in cut(count, len(self.couplings[0].edges) * marginals.shape[-1])]
+        log_p = marginals.log_softmax(dim=-1)
+        labels = torch.cat([self.drawn(log_p, size, noise, *self.couplings) for size in sizes], dim=1)
         rows = self.rows.to(known.mask.device)
         mask, y = known.mask.expand(-1, count).clone(), known.y.expand(-1, count, -1).clone()
         mask[rows], y[rows] = True, one_hot(labels, known.y.shape[-1]).to(y)
         return Known(mask, y)
 
     @torch.no_grad()
-    def drawn(self, log_p: Tensor, count: int, noise: Noise) -> Tensor:
+    def drawn(self, log_p: Tensor, count: int, noise: Noise, propagation: Propagation, sampler: Gibbs) -> Tensor:
         """Joint labellings of the rows (rows, count) from the logarithms of their marginals (rows, classes); at
         temperature 0 the most probable label of each."""
         if noise.temperature == 0:
@@ -114,8 +122,8 @@ class Unlabelled:
             0, roots, one_hot(label, first.shape[-1]).to(first)
         )
         theta = self.unary(log_p).unsqueeze(1).expand(-1, count, -1)
-        beliefs = self.propagation.beliefs(theta, given, asking_iterations(self.propagation.edges, theta.shape[-1]))
-        return self.sampler.sample(theta, beliefs, given, SWEEPS, noise.generator)
+        beliefs = propagation.beliefs(theta, given, asking_iterations(propagation.edges, theta.shape[-1]))
+        return sampler.sample(theta, beliefs, given, SWEEPS, noise.generator)
 
     def surest(self, log_p: Tensor) -> Tensor:
         """The node of each component with the largest probability of a class; of equals the first."""
