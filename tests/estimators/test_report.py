@@ -11,6 +11,7 @@ from dpmsnc.baselines import MaskedLabels
 from dpmsnc.cli.main import main
 from dpmsnc.errors import FitWarning
 from dpmsnc.estimators.report import FitReport, Share
+from dpmsnc.estimators.value_report import ValueReport
 from saved_models import TASK, describe, quick
 from tiny_tables import fast, write_tables
 
@@ -138,10 +139,13 @@ def test_a_resumed_fit_has_the_same_report(tmp_path):
     assert clf.report_ == whole.report_ and clf.history_.choices == whole.history_.choices
 
 
-def test_numbers_have_no_report():
+def test_numbers_are_reported_by_r2():
     y = [k / 10 if k % 3 else None for k in range(30)]
     graph = Graph.build([(k, k + 1) for k in range(29)], y=y, kind="value")
-    assert not hasattr(quick(initialiser="uniform").fit(graph), "report_")
+    report = quick(initialiser="uniform").fit(graph).report_
+    assert isinstance(report, ValueReport) and report.num_train + report.num_validation == 20 and report.r2 < 1
+    assert ValueReport(18, 0).warnings == [] and ValueReport(18, 9, -0.5).warnings == []
+    assert "no better than the mean" in str(ValueReport(18, 10, -0.5))
 
 
 @pytest.mark.parametrize("verbose", [True, False])

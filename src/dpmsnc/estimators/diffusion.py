@@ -5,6 +5,7 @@ A subclass has the constructor, whose arguments are declared here, and the verbs
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
@@ -30,7 +31,7 @@ from dpmsnc.config import (
     check_range,
 )
 from dpmsnc.diffusion.schedule import Schedule
-from dpmsnc.errors import InputError
+from dpmsnc.errors import FitWarning, InputError
 from dpmsnc.estimators.base import Estimator
 from dpmsnc.estimators.decision import answers_by_marginals, choose_decision
 from dpmsnc.graph import Graph
@@ -44,10 +45,13 @@ if TYPE_CHECKING:
     from dpmsnc.diffusion.objective import Objective
     from dpmsnc.diffusion.posterior import Posterior
     from dpmsnc.diffusion.sampler import Callback
+    from dpmsnc.estimators.linear_part import LinearPart
     from dpmsnc.estimators.report import FitReport
     from dpmsnc.estimators.tag_report import TagReport
+    from dpmsnc.estimators.value_report import ValueReport
     from dpmsnc.graph.features import Features
     from dpmsnc.nn.denoiser import Denoiser
+    from dpmsnc.targets import Target
     from dpmsnc.training.optimiser import Optimiser
     from dpmsnc.training.trainer import History, Source, Trainer
 
@@ -85,8 +89,10 @@ class DiffusionEstimator(Estimator):
     initialiser_: CRF | TagPool
     """Only where the network corrects it."""
     history_: History
-    report_: FitReport | TagReport
-    """Only after a fit to classes or tags."""
+    report_: FitReport | TagReport | ValueReport
+    """Only after a fit to graphs, not after one to a stream."""
+    linear_: LinearPart | None = None
+    """Only of numbers."""
 
     def _fit(
         self,
@@ -126,6 +132,14 @@ class DiffusionEstimator(Estimator):
             telling.end(trainer)
             self._keep(trainer)
 
+    def _tell(self, report: FitReport | TagReport | ValueReport) -> None:
+        """Keep what the fit says of itself, and give its warnings to who called `fit`."""
+        self.report_ = report
+        if self.verbose:
+            print(report, flush=True)
+        for text in report.warnings:
+            warnings.warn(text, FitWarning, stacklevel=3)
+
     def _identity(self) -> dict[str, Any]:
         """What must be the same, beside graph and labels, for a checkpoint to be continued."""
         return self.get_params(deep=False)
@@ -149,9 +163,34 @@ class DiffusionEstimator(Estimator):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             optimiser = Optimiser(self._denoiser().to(self._device()), self.training)
-        objective, generator = self._objective(), self._generator()
-        source = self._source(graph, (y_train, y_validation), optimiser, objective, generator, fit_initialiser)
+        self.linear_ = self._fit_linear_part(graph, y_train)
+        objective, generator, part = self._objective(), self._generator(), self._linear(graph)
+        labels, graph = (y_train - part, y_validation - part), self._without_linear(graph)
+        source = self._source(graph, labels, optimiser, objective, generator, fit_initialiser)
         return Trainer(optimiser, objective, source, self.training, generator)
+
+    def _fit_linear_part(self, graph: Graph, y_train: NDArray[Any]) -> LinearPart | None:
+        """What a linear model says of numbers; diffusion models the rest."""
+        from dpmsnc.estimators.linear_part import LinearPart
+        from dpmsnc.targets import RealValue
+
+        is_number = isinstance(self.target_, RealValue)
+        return LinearPart.of(graph, self.features_, y_train, self.seed) if is_number else None
+
+    @property
+    def _modelled(self) -> Target:
+        """What diffusion models."""
+        return self.target_ if self.linear_ is None else self.linear_.target(self.on)
+
+    def _linear(self, graph: Any) -> Any:
+        """What the linear model says of every row of a graph; 0 where there is none."""
+        if self.linear_ is None:
+            return 0
+        return self.linear_.at(graph, self.features_, self._is_fitted_graph(graph))
+
+    def _without_linear(self, graph: Graph) -> Graph:
+        """The graph with what the linear model leaves of its labels."""
+        return graph if self.linear_ is None else graph.with_labels(graph.y - self._linear(graph), self._modelled)
 
     def _source(
         self,
@@ -201,10 +240,10 @@ class DiffusionEstimator(Estimator):
         from dpmsnc.baselines.initialiser import ask_initialiser, make_initialiser
 
         if not fit_initialiser:
-            return self.target_.mean_field(self.target_.ignorance(len(graph.y)))
+            return self._modelled.mean_field(self._modelled.ignorance(len(graph.y)))
         initial = ask_initialiser(make_initialiser(self), graph, self.validation_)
-        check_probabilities(initial, self.target_, graph.num_nodes)
-        return self.target_.mean_field(initial)
+        check_probabilities(initial, self._modelled, graph.num_nodes)
+        return self._modelled.mean_field(initial)
 
     def _keep(self, trainer: Trainer, interrupted: bool = False) -> None:
         """Take over what training ended with, and the weights that it selected."""
@@ -242,14 +281,15 @@ class DiffusionEstimator(Estimator):
     def _objective(self) -> Objective:
         from dpmsnc.diffusion.objective import Objective
 
-        return Objective(self.schedule, self.parameterisation, self.training.weighting, self.process, self.target_)
+        return Objective(self.schedule, self.parameterisation, self.training.weighting, self.process, self._modelled)
 
     def _posterior(self, asked: Graph, sharpness: float = 1.0) -> Posterior:
         """p_theta(y_U | G, y_L) given the known labels of a graph."""
         from dpmsnc.diffusion.known import Known
         from dpmsnc.diffusion.posterior import Posterior
 
-        known = Known.of(self.target_.field(self._tensor(asked.y)), self._tensor(asked.known))
+        y = self._tensor(self._without_linear(asked).y)
+        known = Known.of(self._modelled.field(y), self._tensor(asked.known))
         sampling = replace(self.sampling, progressive=self.progressive_)
         initial = self.initialiser_.asked_denoiser(asked) if self.corrects_initialiser else None
         return Posterior(self.denoiser_, self._objective(), self._tensors(asked), known, sampling, initial, sharpness)
@@ -272,7 +312,7 @@ class DiffusionEstimator(Estimator):
         with threads(self.threads):
             posterior = self._posterior(asked, self.sharpness_ if temperature > 0 else 1.0)
             labels = posterior.sample(num_samples, temperature, self._generator(seed), callback, clamp_known)
-        drawn = labels.transpose(0, 1).cpu().numpy()
+        drawn = labels.transpose(0, 1).cpu().numpy() + self._linear(asked)
         if clamp_known:  # to the last digit, which the field of a real value has not
             drawn[:, asked.known] = asked.y[asked.known]
         return drawn

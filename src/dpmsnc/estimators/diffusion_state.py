@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from dpmsnc.estimators.diffusion import DiffusionEstimator
+    from dpmsnc.estimators.report import FitReport
+    from dpmsnc.estimators.tag_report import TagReport
+    from dpmsnc.estimators.value_report import ValueReport
 
 Kind = TypeVar("Kind", bound="DiffusionEstimator")
 
@@ -45,6 +48,9 @@ def state_of(model: DiffusionEstimator) -> tuple[dict[str, Tensor], dict[str, An
         "interrupted": model.interrupted_,
         "history": asdict(model.history_),
     }
+    if model.linear_ is not None:
+        arrays, values["linear"] = model.linear_.state()
+        tensors |= {f"linear/{name}": torch.from_numpy(array) for name, array in arrays.items()}
     if hasattr(model, "threshold_"):
         values["threshold"] = model.threshold_
     if hasattr(model, "decision_weights_"):
@@ -62,8 +68,8 @@ def model_from(
     """The fitted model again; no network is allocated beyond the weights that there are."""
     import torch
 
+    from dpmsnc.estimators.linear_part import LinearPart
     from dpmsnc.estimators.state import unpack
-    from dpmsnc.estimators.tag_report import report_from
     from dpmsnc.graph.features import Features
     from dpmsnc.training.trainer import History
 
@@ -77,6 +83,9 @@ def model_from(
     model.train_, model.validation_ = train.bool().numpy(), validation.bool().numpy()
     scaling = {name: tensor.numpy() for name, tensor in group(tensors, "features/").items()}
     model._take(graph, Features.from_state(values["features"], scaling))
+    if "linear" in values:
+        arrays = {name: tensor.numpy() for name, tensor in group(tensors, "linear/").items()}
+        model.linear_ = LinearPart.from_state(arrays, values["linear"], graph, model.features_)
     if model.corrects_initialiser:
         model.initialiser_ = unpack(model, values["initialiser"], tensors)
         if not hasattr(model.initialiser_, "chains"):
@@ -105,6 +114,16 @@ def model_from(
         model.decision_weights_ = _decision_weights(values["decision_weights"], len(model.classes_))
     (model.best_score_,) = with_nan([values["best_score"]])
     return model
+
+
+def report_from(values: dict[str, Any]) -> FitReport | TagReport | ValueReport:
+    """The report of a saved model, by what is in it."""
+    from dpmsnc.estimators.report import FitReport
+    from dpmsnc.estimators.tag_report import TagReport
+    from dpmsnc.estimators.value_report import ValueReport
+
+    kind: Any = TagReport if "threshold" in values else ValueReport if "r2" in values else FitReport
+    return kind.from_state(values)
 
 
 def _decision_weights(values: list[float], num_classes: int) -> NDArray[np.float64]:

@@ -36,6 +36,7 @@ from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.errors import InputError
 from dpmsnc.estimators.base import Which
 from dpmsnc.estimators.diffusion import DiffusionEstimator
+from dpmsnc.estimators.value_report import ValueReport
 from dpmsnc.graph import Graph
 from dpmsnc.graph.features import check_same_names
 
@@ -151,7 +152,9 @@ class EdgeRegressor(DiffusionEstimator):
         """
         options = {"checkpoint": None if checkpoint is None else Path(checkpoint), "resume": resume}
         if isinstance(graph, Graph) or not hasattr(graph, "draw"):
-            return self._fit_split(graph, validation, **options, progress=progress)
+            self._fit_split(graph, validation, **options, progress=progress)
+            self._tell(ValueReport.of(self))
+            return self
         self._check_settings()
         self._stream: Any = graph
         nothing = np.zeros(0, dtype=bool)
@@ -308,7 +311,7 @@ class EdgeRegressor(DiffusionEstimator):
                 network.standardise(self._tensor(graph.edge_attr))
 
     def _initial_probabilities(self, graph: Graph, fit_initialiser: bool = True) -> NDArray[np.float32]:
-        return self.target_.mean_field(self.target_.ignorance(len(graph.y)))
+        return self._modelled.mean_field(self._modelled.ignorance(len(graph.y)))
 
     def _adapted(self, graph: Graph) -> Graph:
         if graph.labels_on == "node" and not graph.known.any():

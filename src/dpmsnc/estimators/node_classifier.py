@@ -6,7 +6,6 @@ it. Nothing here imports torch before `fit` or `load` needs it.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +23,7 @@ from dpmsnc.config import (
     check_number,
 )
 from dpmsnc.diffusion.schedule import Schedule
-from dpmsnc.errors import FitWarning, InputError
+from dpmsnc.errors import InputError
 from dpmsnc.estimators.base import Graphs, Which
 from dpmsnc.estimators.decision import most_probable
 from dpmsnc.estimators.diffusion import DiffusionEstimator
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from dpmsnc.diffusion.bound import Bound
     from dpmsnc.diffusion.sampler import Callback
     from dpmsnc.estimators.tag_report import TagReport
+    from dpmsnc.estimators.value_report import ValueReport
     from dpmsnc.training.trainer import Trainer
 
 
@@ -146,25 +146,22 @@ class NodeClassifier(DiffusionEstimator):
         An interrupt (Ctrl-C) is raised again once the best weights so far are in place. After a fit to classes or tags
         `report_` says how good it is; a `FitWarning` says so, too, where it is of little use.
         """
-        from dpmsnc.targets import OneClass, Tags
 
         checkpoint = None if checkpoint is None else Path(checkpoint)
         self._fit_split(graph, validation, checkpoint=checkpoint, resume=resume, progress=progress)
-        if isinstance(self.target_, (OneClass, Tags)):
-            self.report_ = self._report()
-            if self.verbose:
-                print(self.report_, flush=True)
-            for text in self.report_.warnings:
-                warnings.warn(text, FitWarning, stacklevel=2)
+        self._tell(self._report())
         return self
 
-    def _report(self) -> FitReport | TagReport:
+    def _report(self) -> FitReport | TagReport | ValueReport:
         """What the fit reached on validation labels, asked with training labels alone."""
         from dpmsnc.estimators.tag_report import TagReport
-        from dpmsnc.targets import Tags
+        from dpmsnc.estimators.value_report import ValueReport
+        from dpmsnc.targets import RealValue, Tags
 
         if isinstance(self.target_, Tags):
             return TagReport.of(self)
+        if isinstance(self.target_, RealValue):
+            return ValueReport.of(self)
         initialiser, answer = None, self.target_.unknown(len(self.graph_.y))
         if self.initialiser_proba_ is not None:  # which it is for fully labelled graphs
             initialiser = most_probable(self, self.target_.of_mean_field(self.initialiser_proba_))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from dpmsnc.estimators.report import ENOUGH, FitReport
+from dpmsnc.estimators.report import ENOUGH
 from dpmsnc.metrics import best_threshold, micro_f1
 
 if TYPE_CHECKING:
@@ -87,8 +87,3 @@ class TagReport:
     def from_state(cls, values: Mapping[str, Any]) -> Self:
         """The report again, from what `dataclasses.asdict` made of it."""
         return cls(**{**values, "choices": tuple(dict(choice) for choice in values["choices"])})
-
-
-def report_from(values: Mapping[str, Any]) -> FitReport | TagReport:
-    """The report of a saved model."""
-    return TagReport.from_state(values) if "threshold" in values else FitReport.from_state(values)
