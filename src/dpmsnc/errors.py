@@ -18,7 +18,7 @@ class ModelFileError(InputError):
 
 
 class FitWarning(UserWarning):
-    """A fit ended, but what it found is of little use; the message says why and what to try."""
+    """What a fit found is of little use, or part of what it was given is of none; the message says what to try."""
 
 
 if TYPE_CHECKING:

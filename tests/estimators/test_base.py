@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from dpmsnc.baselines import GMNN, GNN, METHODS, MLP, LabelPropagation
 from dpmsnc.config import Guidance, Sampling, Training
-from dpmsnc.errors import InputError
+from dpmsnc.errors import FitWarning, InputError
 from dpmsnc.estimators.base import Estimator, Method
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.registry import Registry
@@ -196,3 +196,10 @@ def test_importing_the_base_imports_nothing_slow():
     code = f"import sys, dpmsnc.errors, dpmsnc.estimators.base; print([m for m in sys.modules if m in {slow}])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_features_of_edges_that_nothing_reads_are_warned_of():
+    graph = Graph.build([(0, 1), (1, 2)], y=["a", None, "b"], edge_attr=np.ones((2, 1), np.float32))
+    with pytest.warns(FitWarning, match="LabelPropagation does not read features of edges") as told:
+        LabelPropagation().fit(graph)
+    assert told[0].filename == __file__

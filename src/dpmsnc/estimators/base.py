@@ -11,6 +11,7 @@ before it is needed.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmsnc.config import LARGEST_SEED, LIMITS, check_number
-from dpmsnc.errors import InputError
+from dpmsnc.errors import FitWarning, InputError
 from dpmsnc.estimators.decision import choose_decision, most_probable
 from dpmsnc.estimators.params import Parameters
 from dpmsnc.estimators.search_space import SearchSpace
@@ -108,6 +109,9 @@ class Estimator(Parameters, ABC):
             raise InputError(
                 f"{type(self).__name__} predicts labels of {self.on}s, and these are of {graph.labels_on}s"
             )
+        if self.on == "node" and graph.edge_attr is not None:
+            advice = "a column that says how strong an edge is may be its weight"
+            warnings.warn(f"{type(self).__name__} does not read features of edges; {advice}", FitWarning, stacklevel=3)
         return self._fit_divided(graph, train, held_back, **options)
 
     def _fit_divided(self, graph: Graph, train: Mask, held_back: Mask, **options: Any) -> Self:
