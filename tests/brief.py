@@ -11,12 +11,12 @@ def shorten(put: Callable[[object, str, Any], None]) -> None:
 
     `put` is `setattr`, or that of a `MonkeyPatch`.
     """
-    from dpmsnc.baselines import crf
+    from dpmsnc.baselines import couplings
     from dpmsnc.pairwise import learning
 
-    put(crf, "LEAST_STEPS", 3)
-    put(crf, "MOST_STEPS", 5)
-    put(crf, "STRENGTHS", (0.0, 0.5))
-    put(crf, "FACTORS", (1.0,))
+    put(couplings, "LEAST_STEPS", 3)
+    put(couplings, "MOST_STEPS", 5)
+    put(couplings, "STRENGTHS", (0.0, 0.5))
+    put(couplings, "FACTORS", (1.0,))
     put(learning, "TRIAL_STEPS", 2)
     put(learning, "LEARNING", learning.LEARNING | {"most": 4})

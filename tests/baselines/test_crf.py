@@ -12,14 +12,11 @@ from numpy.typing import NDArray
 
 from clusters import OWN, clusters
 from dpmsnc.baselines.choice import Candidate, Labels, compare, in_reach
+from dpmsnc.baselines.couplings import ITS_PRICE, LISTENING, expected_coupling, log_probabilities
 from dpmsnc.baselines.crf import (
     CRF,
-    ITS_PRICE,
-    LISTENING,
     _bases,
-    expected_coupling,
     informative,
-    log_probabilities,
 )
 from dpmsnc.baselines.folds import NO_FOLD, answers, assign_folds
 from dpmsnc.baselines.gnn import GNN

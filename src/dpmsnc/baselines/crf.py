@@ -1,10 +1,9 @@
 r"""A conditional random field: a base model looks at every node, and neighbours are tied by one pairwise model.
 
 Base models are compared by the likelihood of labels that they have not seen, calibrated by one temperature: cheap ones
-first, fold by fold, and what is far behind is not fitted again. Those that are left are pooled under
-the pairwise model (`dpmsnc.pairwise`), learned on the same fold-wise answers, with and without couplings. Scores are
-means of log-probabilities over training labels, each asked of a fit without it, and over the declared validation
-labels, which no fit sees. Couplings learned from the scored labels are charged one nat a parameter.
+first, fold by fold, and what is far behind is not fitted again (`dpmsnc.baselines.choice`). Those that are left are
+pooled under the pairwise model (`dpmsnc.pairwise`), learned on the same fold-wise answers, with and without couplings
+(`dpmsnc.baselines.couplings`).
 
 The marginals are those of belief propagation given the labels known when it is asked; `sample` draws joint labellings
 by Gibbs sampling.
@@ -16,11 +15,11 @@ Learning Algorithms", 2021; Qu et al., "Neural Structured Prediction for Inducti
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import inf
-from typing import Any, Literal, Self, cast, get_args
+from typing import Any, Self, cast, get_args
 
 import numpy as np
 import torch
@@ -29,6 +28,14 @@ from torch import Tensor
 
 from dpmsnc.baselines.base import NOT_PROBABILITIES, Baseline, one_hot
 from dpmsnc.baselines.choice import CLOSE, Builders, Candidate, Labels, compare
+from dpmsnc.baselines.couplings import (
+    CouplingChoice,
+    describe,
+    learning_steps,
+    log_probabilities,
+    pooled_answers,
+    trials,
+)
 from dpmsnc.baselines.folds import assign_folds, fitted, in_several_graphs
 from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.grand import GRAND
@@ -45,32 +52,18 @@ from dpmsnc.estimators.base import KINDS, METHODS, Method, seeded
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.pairwise.denoiser import PairwiseDenoiser
-from dpmsnc.pairwise.edges import Edges, edges_of
+from dpmsnc.pairwise.edges import edges_of
 from dpmsnc.pairwise.few_labels import Trust, learn_trust
 from dpmsnc.pairwise.gibbs import SWEEPS, Gibbs
-from dpmsnc.pairwise.learning import Folds, asking_iterations, direction, learn, log_prior, refine, with_coupling
-from dpmsnc.pairwise.potentials import LEAST, Coupling, Potentials
+from dpmsnc.pairwise.learning import Folds, asking_iterations
+from dpmsnc.pairwise.potentials import Coupling, Potentials
 from dpmsnc.pairwise.propagation import Propagation
 from dpmsnc.pairwise.unlabelled import ENOUGH, LEAST_NODES, Unlabelled, components, score, uncoupled
 from dpmsnc.training.chains import ChainSampler
 
-LABELS_A_COUPLING = 4
-"""Training labels that there must be for every number of a full matrix of couplings; with fewer, one has to do."""
-WORK = 2.0e6
-"""Entries of messages times steps of learning; graphs with many edges take fewer steps."""
-LEAST_STEPS, MOST_STEPS = 8, 25
-STRENGTHS, FACTORS = (0.0, 0.25, 0.5, 1.0), (1.0, 2.0, 4.0)
-"""Couplings that are weighed against each other: these, with the sign that labels alone tell, and the learned one
-multiplied by these, where it has that sign."""
-LISTENING, ITS_PRICE = (0.5, 0.25), 0.025
-"""Couplings that are preferred to weaker ones where neighbours agree, and the nats a label that they may cost: without
-a coupling, a label that is revealed later changes no neighbour."""
-LEAST_COUPLING = 0.02
-"""Couplings below are none."""
 MOST_BASES = 3
 """Base models that are pooled."""
 DAMAGED = "what was saved of the pairwise model is damaged; fit again"
-CouplingChoice = Literal["auto", "none", "one", "full"]
 Told = tuple[bool, ...]
 """Which of the base models spread the labels that are known when they are asked."""
 
@@ -164,9 +157,9 @@ class CRF(Baseline):
             pools = [[candidate.unseen(labels, graph.member) for candidate in pool] for pool in pools]
             labels, half = replace(labels, fold=np.minimum(fold, 0)), assign_folds(y_train, self.seed, num_folds=2)
         edges = edges_of(graph)
-        trials = [trial for pool in pools for trial in self._trials(pool, edges, labels, half)]
-        best = max(trials, key=lambda trial: trial.score)
-        self.choices_ = describe(trials, scores, best)
+        tried = [trial for pool in pools for trial in trials(pool, self.coupling, edges, labels, half)]
+        best = max(tried, key=lambda trial: trial.score)
+        self.choices_ = describe(tried, scores, best)
         self.names_ = [base.name for base in best.bases]
         self.bases_ = [fitted(builders[name](), graph, y_train) for name in self.names_]
         self.network_, self.mean_log_ = best.potentials.requires_grad_(False), edges.mean_log
@@ -269,44 +262,6 @@ class CRF(Baseline):
     def _is_another(self, graph: Graph) -> bool:
         """Whether it is neither the fitted graph nor that graph with changes."""
         return not self._is_fitted_graph(graph) and not continues(graph, self.graph_)
-
-    def _trials(
-        self, bases: list[Candidate], edges: Edges, labels: Labels, half: NDArray[np.int64] | None
-    ) -> Iterator[Trial]:
-        """The base models alone, with one coupling, and with a matrix of them where there are labels enough.
-
-        Labels of one graph are asked for fold by fold, those of several graphs in two halves.
-        """
-        log_p, y, fold = pooled_answers(bases), torch.from_numpy(labels.y), torch.from_numpy(labels.fold)
-        folds, of_node = Folds.of(log_p, y, fold), fold
-        if half is not None:
-            of_node = torch.from_numpy(half)
-            folds = Folds.of_graphs(log_p, y, of_node)
-        labels_alone = Folds.of(torch.zeros(1, len(y), int(of_node.max()) + 1, log_p.shape[-1]), y, of_node)
-        C = log_p.shape[-1]
-        steps = learning_steps(edges, C)
-
-        def trial(potentials: Potentials) -> Trial:
-            return Trial(bases, potentials, trial_score(potentials, folds, edges, labels))
-
-        if self.coupling == "none":
-            yield trial(learn(folds, edges, "none", steps))
-            return
-        one = learn(folds, edges, "one", steps)
-        if self.coupling != "full":
-
-            def at(J: float, steps: int) -> Trial:
-                return trial(with_coupling(one, J, folds, edges, steps))
-
-            size = folds.size + len(labels.validation)
-            sign = direction(labels_alone, edges)
-            J, best = expected_coupling(one.J.item(), sign, size, lambda J: at(J, steps // 5).score)
-            couples = abs(J) >= LEAST_COUPLING or self.coupling == "one"
-            chosen = at(J, steps // 3) if couples else trial(learn(folds, edges, "none", steps))
-            yield replace(chosen, score=max(best, chosen.score))  # what a matrix would have to beat
-        if self.coupling == "full" or (self.coupling == "auto" and folds.size >= LABELS_A_COUPLING * C * (C + 1) / 2):
-            matrix = trial(refine(one, "full", folds, edges, steps))
-            yield replace(matrix, score=matrix.score - CLOSE)  # which it may win by chance
 
     @property
     def _potentials(self) -> Potentials:
@@ -425,46 +380,6 @@ class CRF(Baseline):
         return model
 
 
-@dataclass
-class Trial:
-    """Base models under one kind of coupling."""
-
-    bases: list[Candidate]
-    potentials: Potentials
-    score: float
-
-
-def learning_steps(edges: Edges, num_classes: int) -> int:
-    """Steps of learning; graphs with many edges take fewer."""
-    return int(np.clip(WORK / (max(len(edges), 1) * num_classes), LEAST_STEPS, MOST_STEPS))
-
-
-def expected_coupling(learned: float, sign: float, size: int, score: Callable[[float], float]) -> tuple[float, float]:
-    """The mean of couplings, each weighted by how likely it makes the labels that were asked for, and the best score.
-
-    Few labels do not tell a sure base model without a coupling from a less sure one with it, and the coupling that fits
-    them best may be far too strong. `size` is the number of labels behind a score.
-    """
-    tried = [sign * strength for strength in STRENGTHS] + [factor * learned for factor in FACTORS if learned * sign > 0]
-    scores = {J: score(J) for J in dict.fromkeys(tried)}
-    J = torch.tensor(list(scores), dtype=torch.float64)
-    log_weight = size * torch.tensor(list(scores.values()), dtype=torch.float64) + log_prior("J", J)
-    mean, best = float(log_weight.softmax(dim=0) @ J), max(scores.values())
-    return next((J for J in LISTENING if mean < J and scores.get(J, -inf) >= best - ITS_PRICE), mean), best
-
-
-@torch.no_grad()
-def trial_score(potentials: Potentials, folds: Folds, edges: Edges, labels: Labels) -> float:
-    """Mean log-likelihood of training labels in their folds, less a nat a coupling, and of validation labels."""
-    beliefs = folds.beliefs(potentials, edges, asking_iterations(edges, folds.num_classes))
-    V = torch.from_numpy(labels.validation)
-    outside = beliefs[V].log_softmax(dim=-1)[torch.arange(len(V)), :, folds.y[V]].mean(dim=1)
-    total = folds.size * folds.log_likelihood(beliefs).mean() + outside.sum()
-    C = potentials.num_classes
-    couplings = {"none": 0, "one": 2, "full": 1 + C * (C + 1) // 2}[potentials.coupling]
-    return ((total - couplings) / (folds.size + len(V))).item()
-
-
 def informative(bases: list[Candidate], scores: dict[str, float]) -> list[Candidate]:
     """Those that say more than nothing; if there are none, the one that says nothing."""
     nothing = scores.get("uniform", -inf)
@@ -472,33 +387,9 @@ def informative(bases: list[Candidate], scores: dict[str, float]) -> list[Candid
     return found or [base for base in bases if base.name == "uniform"] or bases[:1]
 
 
-def pooled_answers(bases: list[Candidate]) -> Tensor:
-    """Log-probabilities (bases, nodes, folds, classes)."""
-    return torch.stack([log_probabilities(np.stack(base.answers, axis=1)) for base in bases])
-
-
-def describe(trials: list[Trial], scores: dict[str, float], chosen: Trial) -> list[dict[str, Any]]:
-    """All that was compared, as JSON values: what was chosen, other couplings by score, and single base models."""
-    under = [
-        {
-            "base": " + ".join(base.name for base in trial.bases),
-            "coupling": trial.potentials.coupling,
-            "score": round(trial.score, 4),
-        }
-        for trial in sorted(trials, key=lambda trial: (trial is not chosen, -trial.score))
-    ]
-    alone = sorted(scores.items(), key=lambda item: -item[1])
-    return under + [{"base": base, "coupling": None, "score": round(score, 4)} for base, score in alone]
-
-
 def as_known(one_hot: Tensor) -> Known:
     """Labels (nodes, batch, classes) that are zero where there is none."""
     return Known(one_hot.sum(dim=-1) > 0, one_hot)
-
-
-def log_probabilities(p: NDArray[np.float64]) -> Tensor:
-    """Logarithms of probabilities, none of which is ruled out."""
-    return torch.from_numpy(np.log(np.maximum(p, LEAST))).float()
 
 
 METHODS["crf"] = Method(partial(seeded, CRF))
