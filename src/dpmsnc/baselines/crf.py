@@ -53,7 +53,7 @@ from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.pairwise.denoiser import PairwiseDenoiser
 from dpmsnc.pairwise.edges import edges_of
-from dpmsnc.pairwise.few_labels import Trust, learn_trust
+from dpmsnc.pairwise.few_labels import Trust, learn_trust, share_known
 from dpmsnc.pairwise.gibbs import SWEEPS, Gibbs
 from dpmsnc.pairwise.learning import Folds, asking_iterations
 from dpmsnc.pairwise.potentials import Coupling, Potentials
@@ -165,34 +165,37 @@ class CRF(Baseline):
         self.network_, self.mean_log_ = best.potentials.requires_grad_(False), edges.mean_log
         self.coupling_ = best.potentials.coupling
         self._labels, self._fold_answers = labels, pooled_answers(best.bases)
-        told = self._told(graph, y_train) if half is None else None
-        self.unlabelled_ = self._learn_unlabelled(graph, y_train, told, ENOUGH)
-        self.least_unlabelled_ = LEAST_NODES
+        self.unlabelled_, self.least_unlabelled_ = None, LEAST_NODES
         self.elsewhere_ = self._learn_elsewhere(graph, y_train, scores) if auto and graph.member is None else None
-        self.trust_ = self._learn_trust(graph, y_train, told)
+        self.trust_ = None
+        told = None if self.coupling_ == "none" or half is not None else self._told(graph, y_train)
+        if told is not None:
+            alone, nothing = self._learn_alone(graph, y_train, told)
+            # several graphs need none, since theirs are learned without labels, too
+            if score(alone, nothing, edges) > score(self._potentials, nothing, edges) + ENOUGH:
+                self.unlabelled_ = alone
+            if self.elsewhere_ is not None:
+                self.trust_ = self._learn_trust(graph, y_train, told, alone.unary(nothing.log_p))
 
-    def _learn_unlabelled(
-        self, graph: Graph, y_train: NDArray[np.int64], told: Told | None, enough: float
-    ) -> Potentials | None:
-        """Potentials of components without a known label, if they are better there by enough nats a label.
+    def _learn_alone(self, graph: Graph, y_train: NDArray[np.int64], told: Told) -> tuple[Potentials, Folds]:
+        """Potentials of components without a known label, and the labels that they are learned from: all that there
+        are, no other being shown."""
+        log_p = self._told_less(graph, y_train, told, np.full((len(y_train), self._fold_answers.shape[2]), False))
+        nothing = Folds.without_labels(log_p, torch.from_numpy(self._labels.y), torch.from_numpy(self._labels.fold))
+        edges = edges_of(graph)
+        return uncoupled(self._potentials, nothing, edges, learning_steps(edges, nothing.num_classes) // 3), nothing
 
-        Several graphs need none, since theirs are learned without labels, too.
-        """
-        if told is None or self.coupling_ == "none":
-            return None
-        edges, own, folds = edges_of(graph), self._potentials, self._without_labels(graph, y_train, told)
-        found = uncoupled(own, folds, edges, learning_steps(edges, folds.num_classes) // 3)
-        return found if score(found, folds, edges) > score(own, folds, edges) + enough else None
-
-    def _learn_trust(self, graph: Graph, y_train: NDArray[np.int64], told: Told | None) -> dict[str, Any] | None:
-        """How far couplings are trusted on other graphs where fewer labels are known, learned by hiding more of them.
+    @torch.no_grad()
+    def _learn_trust(
+        self, graph: Graph, y_train: NDArray[np.int64], told: Told, alone: Tensor
+    ) -> dict[str, float] | None:
+        """How far couplings are trusted on other graphs where fewer labels are known, learned by hiding more of them;
+        `alone` are the logits (nodes, folds, classes) of nodes in components without a known label.
 
         Base models that have seen the nodes make up for labels that are hidden from propagation alone. So couplings may
         be trusted too far, but hardly too little.
         """
-        fold, edges = self._labels.fold[:, None], edges_of(graph)
-        if self.elsewhere_ is None or told is None or self.coupling_ == "none":
-            return None
+        fold = self._labels.fold[:, None]
         asked = fold == np.arange(self._fold_answers.shape[2])
         given = (fold >= 0) & ~asked
         order = np.where(given, np.random.default_rng(self.seed).random(given.shape), np.inf).argsort(axis=0)
@@ -200,14 +203,12 @@ class CRF(Baseline):
 
         def question(share: float) -> Folds:
             shown = given & (rank < np.maximum(1, share * given.sum(axis=0)))
-            return Folds(
-                self._told_less(graph, y_train, told, shown), y, torch.from_numpy(shown), torch.from_numpy(asked)
-            )
+            log_p = self._told_less(graph, y_train, told, shown)
+            return Folds(log_p, y, torch.from_numpy(shown), torch.from_numpy(asked))
 
-        nothing = self._without_labels(graph, y_train, told)
-        alone = uncoupled(self._potentials, nothing, edges, learning_steps(edges, nothing.num_classes) // 3)
-        logits, component = alone.unary(nothing.log_p), torch.from_numpy(components(graph))
-        trust = learn_trust(self._potentials, logits, edges, component, float(given.mean()), question)
+        component = torch.from_numpy(components(graph))
+        usual = float(share_known(component, torch.from_numpy(given))[torch.from_numpy(asked)].mean())
+        trust = learn_trust(self._potentials, alone, edges_of(graph), component, usual, question) if usual else None
         return asdict(trust) if trust else None
 
     def _told(self, graph: Graph, y_train: NDArray[np.int64]) -> Told | None:
@@ -218,11 +219,6 @@ class CRF(Baseline):
         ]
         sound = all(isinstance(base, LabelPropagation) for base, spreads in zip(self.bases_, told) if spreads)
         return tuple(told) if sound else None
-
-    def _without_labels(self, graph: Graph, y_train: NDArray[np.int64], told: Told) -> Folds:
-        """The labels of the folds, where no others are shown."""
-        log_p = self._told_less(graph, y_train, told, np.full((len(y_train), self._fold_answers.shape[2]), False))
-        return Folds.without_labels(log_p, torch.from_numpy(self._labels.y), torch.from_numpy(self._labels.fold))
 
     def _told_less(self, graph: Graph, y_train: NDArray[np.int64], told: Told, shown: NDArray[np.bool_]) -> Tensor:
         """Answers in the folds, where fewer labels are shown (nodes, folds)."""
@@ -248,7 +244,9 @@ class CRF(Baseline):
         other, y = CRF(coupling="one", seed=self.seed), np.concatenate([y_train[half] for half in halves])
         union = GraphBatch.of([graph.subgraph(half) for half in halves], graph.target).graph
         other._learn(union, y, np.full_like(y, UNKNOWN), builders=builders)
-        other.unlabelled_ = other._learn_unlabelled(union, y, other._told(union, y), -inf)
+        told = other._told(union, y)
+        if told is not None and other.coupling_ != "none":
+            other.unlabelled_ = other._learn_alone(union, y, told)[0]
         other._take(graph, other._fit_features(graph))
         other.bases_ = [fitted(builders[name](), graph, y_train) for name in other.names_]
         other.mean_log_, other.least_unlabelled_ = self.mean_log_, 1
@@ -260,8 +258,9 @@ class CRF(Baseline):
         return self if elsewhere is None or not self._is_another(graph) else elsewhere
 
     def _is_another(self, graph: Graph) -> bool:
-        """Whether it is neither the fitted graph nor that graph with changes."""
-        return not self._is_fitted_graph(graph) and not continues(graph, self.graph_)
+        """Whether it is neither the fitted graph nor that graph with changes; several at a time are others."""
+        several = graph.member is not None and self.graph_.member is None
+        return several or (not self._is_fitted_graph(graph) and not continues(graph, self.graph_))
 
     @property
     def _potentials(self) -> Potentials:
@@ -271,7 +270,7 @@ class CRF(Baseline):
         answers, known = self._answers_of_bases(graph, y), self._one_hot(y)
         logits = self._beliefs(graph, self._potentials.unary(answers).unsqueeze(1), known)
         if (unlabelled := self._unlabelled(graph, y, answers)) is not None:
-            logits = unlabelled.instead_of(logits, as_known(known), torch.zeros_like(logits))
+            logits = unlabelled.pooled_with(logits, as_known(known), torch.zeros_like(logits))
         return logits.squeeze(1).softmax(dim=-1).double().numpy()
 
     @torch.no_grad()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ from dpmsnc.baselines.stack import MEMBERS, Stack
 from dpmsnc.baselines.supplied import Supplied
 from dpmsnc.baselines.tag_pool import TagPool
 from dpmsnc.baselines.uniform import Uniform
-from dpmsnc.errors import InputError
+from dpmsnc.errors import FitWarning, InputError
 from dpmsnc.estimators.base import METHODS, Estimator, only
 from dpmsnc.graph import Graph
 from dpmsnc.targets import RealValue, Tags
@@ -110,7 +111,9 @@ def ask_initialiser(initialiser: Any, graph: Graph, validation: NDArray[np.bool_
     it would do with them, so it does not see them.
     """
     if isinstance(initialiser, Estimator):
-        fitted = initialiser.fit(graph, validation=validation if validation.any() else None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)  # the model that it begins is asked, and gives its own
+            fitted = initialiser.fit(graph, validation=validation if validation.any() else None)
         asked = fitted._asked(None, None, "train")
         return fitted._marginals(asked, asked.y)
     own = copy.deepcopy(initialiser)  # the user's stays as it is

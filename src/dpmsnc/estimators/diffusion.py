@@ -32,7 +32,7 @@ from dpmsnc.config import (
 )
 from dpmsnc.diffusion.schedule import Schedule
 from dpmsnc.errors import FitWarning, InputError
-from dpmsnc.estimators.base import Estimator
+from dpmsnc.estimators.base import Estimator, only
 from dpmsnc.estimators.decision import answers_by_marginals, choose_decision
 from dpmsnc.graph import Graph
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from dpmsnc.diffusion.objective import Objective
     from dpmsnc.diffusion.posterior import Posterior
     from dpmsnc.diffusion.sampler import Callback
-    from dpmsnc.estimators.linear_part import LinearPart
+    from dpmsnc.estimators.number_model import NumberModel
     from dpmsnc.estimators.report import FitReport
     from dpmsnc.estimators.tag_report import TagReport
     from dpmsnc.estimators.value_report import ValueReport
@@ -91,8 +91,9 @@ class DiffusionEstimator(Estimator):
     history_: History
     report_: FitReport | TagReport | ValueReport
     """Only after a fit to graphs, not after one to a stream."""
-    linear_: LinearPart | None = None
-    """Only of numbers."""
+    numbers_: NumberModel | None = None
+    """Only of numbers, where diffusion models what this one leaves of them: `buffer_`, the scores of `history_` and the
+    estimates that a callback is given are of that."""
 
     def _fit(
         self,
@@ -133,7 +134,7 @@ class DiffusionEstimator(Estimator):
             self._keep(trainer)
 
     def _tell(self, report: FitReport | TagReport | ValueReport) -> None:
-        """Keep what the fit says of itself, and give its warnings to who called `fit`."""
+        """Keep what the fit says of itself, and warn whoever called `fit`."""
         self.report_ = report
         if self.verbose:
             print(report, flush=True)
@@ -163,34 +164,33 @@ class DiffusionEstimator(Estimator):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             optimiser = Optimiser(self._denoiser().to(self._device()), self.training)
-        self.linear_ = self._fit_linear_part(graph, y_train)
-        objective, generator, part = self._objective(), self._generator(), self._linear(graph)
-        labels, graph = (y_train - part, y_validation - part), self._without_linear(graph)
+        self.numbers_ = self._fit_numbers(graph, y_train)
+        objective, generator = self._objective(), self._generator()
+        said = self._said(graph.with_labels(y_train))
+        labels = (y_train - said, y_validation - said)
+        if self.numbers_ is not None:
+            graph = graph.with_labels(graph.y - said, self._modelled)
         source = self._source(graph, labels, optimiser, objective, generator, fit_initialiser)
         return Trainer(optimiser, objective, source, self.training, generator)
 
-    def _fit_linear_part(self, graph: Graph, y_train: NDArray[Any]) -> LinearPart | None:
-        """What a linear model says of numbers; diffusion models the rest."""
-        from dpmsnc.estimators.linear_part import LinearPart
+    def _fit_numbers(self, graph: Graph, y_train: NDArray[Any]) -> NumberModel | None:
+        """What a Gaussian model says of numbers; diffusion models the rest."""
+        from dpmsnc.estimators.number_model import NumberModel
         from dpmsnc.targets import RealValue
 
         is_number = isinstance(self.target_, RealValue)
-        return LinearPart.of(graph, self.features_, y_train, self.seed) if is_number else None
+        return NumberModel.of(graph, self.features_, y_train, self.seed) if is_number else None
 
     @property
     def _modelled(self) -> Target:
         """What diffusion models."""
-        return self.target_ if self.linear_ is None else self.linear_.target(self.on)
+        return self.target_ if self.numbers_ is None else self.numbers_.target(self.on)
 
-    def _linear(self, graph: Any) -> Any:
-        """What the linear model says of every row of a graph; 0 where there is none."""
-        if self.linear_ is None:
+    def _said(self, graph: Any) -> Any:
+        """What the Gaussian model says of every row, given the known numbers of a graph; 0 where there is none."""
+        if self.numbers_ is None:
             return 0
-        return self.linear_.at(graph, self.features_, self._is_fitted_graph(graph))
-
-    def _without_linear(self, graph: Graph) -> Graph:
-        """The graph with what the linear model leaves of its labels."""
-        return graph if self.linear_ is None else graph.with_labels(graph.y - self._linear(graph), self._modelled)
+        return self.numbers_.at(graph, self.features_, graph.y, self._is_fitted_graph(graph))
 
     def _source(
         self,
@@ -241,7 +241,12 @@ class DiffusionEstimator(Estimator):
 
         if not fit_initialiser:
             return self._modelled.mean_field(self._modelled.ignorance(len(graph.y)))
-        initial = ask_initialiser(make_initialiser(self), graph, self.validation_)
+        initialiser = make_initialiser(self)
+        if self.numbers_ is None or isinstance(initialiser, Estimator):
+            initial = ask_initialiser(initialiser, graph, self.validation_)
+        else:  # an object of the user's own is given numbers, and gives numbers
+            said = self._said(self.graph_.with_labels(only(self.graph_, self.train_)))
+            initial = ask_initialiser(initialiser, self.graph_, self.validation_) - said[:, None]
         check_probabilities(initial, self._modelled, graph.num_nodes)
         return self._modelled.mean_field(initial)
 
@@ -283,12 +288,13 @@ class DiffusionEstimator(Estimator):
 
         return Objective(self.schedule, self.parameterisation, self.training.weighting, self.process, self._modelled)
 
-    def _posterior(self, asked: Graph, sharpness: float = 1.0) -> Posterior:
-        """p_theta(y_U | G, y_L) given the known labels of a graph."""
+    def _posterior(self, asked: Graph, sharpness: float = 1.0, said: Any = None) -> Posterior:
+        """p_theta(y_U | G, y_L) given the known labels of a graph; of numbers, of what is left of them by what a
+        Gaussian model said."""
         from dpmsnc.diffusion.known import Known
         from dpmsnc.diffusion.posterior import Posterior
 
-        y = self._tensor(self._without_linear(asked).y)
+        y = self._tensor(asked.y - (self._said(asked) if said is None else said))
         known = Known.of(self._modelled.field(y), self._tensor(asked.known))
         sampling = replace(self.sampling, progressive=self.progressive_)
         initial = self.initialiser_.asked_denoiser(asked) if self.corrects_initialiser else None
@@ -310,9 +316,10 @@ class DiffusionEstimator(Estimator):
         check_number("num_samples", num_samples, 1, LIMITS["num_samples"], whole=True)
         check_number("temperature", temperature, 0)
         with threads(self.threads):
-            posterior = self._posterior(asked, self.sharpness_ if temperature > 0 else 1.0)
+            said = self._said(asked)
+            posterior = self._posterior(asked, self.sharpness_ if temperature > 0 else 1.0, said)
             labels = posterior.sample(num_samples, temperature, self._generator(seed), callback, clamp_known)
-        drawn = labels.transpose(0, 1).cpu().numpy() + self._linear(asked)
+        drawn = labels.transpose(0, 1).cpu().numpy() + said
         if clamp_known:  # to the last digit, which the field of a real value has not
             drawn[:, asked.known] = asked.y[asked.known]
         return drawn

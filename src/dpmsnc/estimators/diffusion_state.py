@@ -48,9 +48,9 @@ def state_of(model: DiffusionEstimator) -> tuple[dict[str, Tensor], dict[str, An
         "interrupted": model.interrupted_,
         "history": asdict(model.history_),
     }
-    if model.linear_ is not None:
-        arrays, values["linear"] = model.linear_.state()
-        tensors |= {f"linear/{name}": torch.from_numpy(array) for name, array in arrays.items()}
+    if model.numbers_ is not None:
+        arrays, values["numbers"] = model.numbers_.state()
+        tensors |= {f"numbers/{name}": torch.from_numpy(array) for name, array in arrays.items()}
     if hasattr(model, "threshold_"):
         values["threshold"] = model.threshold_
     if hasattr(model, "decision_weights_"):
@@ -68,7 +68,7 @@ def model_from(
     """The fitted model again; no network is allocated beyond the weights that there are."""
     import torch
 
-    from dpmsnc.estimators.linear_part import LinearPart
+    from dpmsnc.estimators.number_model import NumberModel
     from dpmsnc.estimators.state import unpack
     from dpmsnc.graph.features import Features
     from dpmsnc.training.trainer import History
@@ -83,9 +83,9 @@ def model_from(
     model.train_, model.validation_ = train.bool().numpy(), validation.bool().numpy()
     scaling = {name: tensor.numpy() for name, tensor in group(tensors, "features/").items()}
     model._take(graph, Features.from_state(values["features"], scaling))
-    if "linear" in values:
-        arrays = {name: tensor.numpy() for name, tensor in group(tensors, "linear/").items()}
-        model.linear_ = LinearPart.from_state(arrays, values["linear"], graph, model.features_)
+    if "numbers" in values:
+        arrays = {name: tensor.numpy() for name, tensor in group(tensors, "numbers/").items()}
+        model.numbers_ = NumberModel.from_state(arrays, values["numbers"], graph, model.features_)
     if model.corrects_initialiser:
         model.initialiser_ = unpack(model, values["initialiser"], tensors)
         if not hasattr(model.initialiser_, "chains"):

@@ -74,6 +74,9 @@ class CompleteGraphs:
 class EdgeRegressor(DiffusionEstimator):
     """Learns p(y_U | G, y_L) of numbers on edges with a diffusion model, and answers with the mean of joint samples.
 
+    On users' own graphs a Gaussian model comes first, linear in features plus what is particular to the ends of an
+    edge, and diffusion models what it leaves; after the fit `report_` says how good both are.
+
     Args:
         network: "triples" (ours: edges learn from the two edges that lead around by a third node) or "gine" (the
             paper's), or one that was registered in `EDGE_DENOISERS`.
@@ -244,6 +247,14 @@ class EdgeRegressor(DiffusionEstimator):
         if clamp_known:
             answer[asked.known] = asked.y[asked.known]
         return answer
+
+    def _said(self, graph: Any) -> Any:
+        """Of complete graphs the linear part alone."""
+        if self.numbers_ is None or not isinstance(graph, CompleteGraphs):
+            return super()._said(graph)
+        count, n = graph.attributes.shape[:2]
+        own = graph.attributes.reshape(count * n * n, -1)
+        return self.numbers_.linear.of_rows(np.concatenate([own, np.full((len(own), 2), np.log(n))], axis=1))
 
     def _complete(self, graph: Any, known: Any) -> list[CompleteGraphs] | None:
         """Complete graphs in parts that are answered together; None where these are no attributes of such."""

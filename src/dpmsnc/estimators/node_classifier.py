@@ -261,7 +261,7 @@ class NodeClassifier(DiffusionEstimator):
             raise InputError("training was interrupted before it drew a labelling; fit to the end, or resume")
         generator = self._generator(seed)
         chosen = self.buffer_[torch.randint(len(self.buffer_), (num_draws,), generator=generator)]
-        y_0 = self.target_.field(chosen.transpose(0, 1)).to(self._device())
+        y_0 = self._modelled.field(chosen.transpose(0, 1)).to(self._device())
         nothing_known = self.graph_.with_labels(self.target_.unknown(self.graph_.num_nodes))
         posterior = self._posterior(nothing_known)
         return lower_bound(posterior.eps, self.schedule, y_0, buffer_entropy(self.buffer_), generator)

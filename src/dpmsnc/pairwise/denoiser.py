@@ -82,7 +82,7 @@ class Beliefs:
         here = evidence.to(self.theta.device)
         logits = self.coupled(self.theta + here)
         if self.unlabelled is not None:
-            logits = self.unlabelled.instead_of(logits, self.known, here)
+            logits = self.unlabelled.pooled_with(logits, self.known, here)
         return logits.to(evidence.device)
 
     def coupled(self, theta: Tensor) -> Tensor:

@@ -68,7 +68,10 @@ def components(graph: Graph) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Unlabelled:
-    """The components of a graph that have no known label: the marginals of their nodes, and joint labellings."""
+    """The components of a graph that have no known label: the marginals of their nodes, and joint labellings.
+
+    On another graph than the fitted one the marginals also count where few labels of a component are known.
+    """
 
     component: Tensor
     """Of every node (nodes,)."""
@@ -79,9 +82,9 @@ class Unlabelled:
     couplings: tuple[Propagation, Gibbs] | None
     """Those on the graph of these rows alone, if there are any."""
     trust: Trust | None = None
-    """In couplings, by the share of labels that is known in a component; the marginals count on all other rows, too."""
+    """In couplings, by the share of labels known in a component. With it, the marginals are those of all rows."""
 
-    def instead_of(self, logits: Tensor, known: Known, evidence: Tensor) -> Tensor:
+    def pooled_with(self, logits: Tensor, known: Known, evidence: Tensor) -> Tensor:
         """Logits (nodes, batch, classes), with those of its own where nothing in a component is known, or little.
 
         `evidence` is log p(y_t | y) of that shape.

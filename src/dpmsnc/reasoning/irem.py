@@ -115,12 +115,12 @@ class IREM(DirectEdgeRegressor):
     """Labels that descend a learned energy; its network is "energy". On a stream, graphs are replayed."""
 
     def _objective(self) -> Objective:
-        return Descent(self.schedule, self.parameterisation, self.training.weighting, self.process, self.target_)
+        return Descent(self.schedule, self.parameterisation, self.training.weighting, self.process, self._modelled)
 
-    def _posterior(self, asked: Any, sharpness: float = 1.0) -> Posterior:
+    def _posterior(self, asked: Any, sharpness: float = 1.0, said: Any = None) -> Posterior:
         if self.conditioning == "guided" and asked.known.any():
             raise InputError("labels that descend an energy cannot be guided; fit with conditioning='amortised'")
-        return super()._posterior(asked, sharpness)
+        return super()._posterior(asked, sharpness, said)
 
     def _source(self, *parts: Any) -> Any:
         if not self._is_stream:

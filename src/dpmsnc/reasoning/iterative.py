@@ -52,4 +52,4 @@ class IterativeRegressor(EdgeRegressor):
     """Labels that are made less noisy step by step; its network is "ends", its reverse step "output"."""
 
     def _objective(self) -> Objective:
-        return OneStepLess(self.schedule, self.parameterisation, self.training.weighting, self.process, self.target_)
+        return OneStepLess(self.schedule, self.parameterisation, self.training.weighting, self.process, self._modelled)

@@ -77,7 +77,7 @@ class PonderRegressor(DirectEdgeRegressor):
     """Regression in rounds, in any of which a graph may be answered; its network is "ponder"."""
 
     def _objective(self) -> Objective:
-        return Pondering(self.schedule, self.parameterisation, self.training.weighting, self.process, self.target_)
+        return Pondering(self.schedule, self.parameterisation, self.training.weighting, self.process, self._modelled)
 
     def _draw(
         self,
@@ -92,8 +92,10 @@ class PonderRegressor(DirectEdgeRegressor):
             return super()._draw(asked, num_samples, temperature, seed, clamp_known, callback)
         check_number("num_samples", num_samples, 1, LIMITS["num_samples"], whole=True)
         check_number("temperature", temperature, 0)
+        said = self._said(asked)
         with threads(self.threads), torch.no_grad():
-            drawn = self._of_drawn_rounds(self._posterior(asked), num_samples, temperature, self._generator(seed))
+            posterior = self._posterior(asked, said=said)
+            drawn = said + self._of_drawn_rounds(posterior, num_samples, temperature, self._generator(seed))
         if clamp_known:
             drawn[:, asked.known] = asked.y[asked.known]
         return drawn
@@ -109,4 +111,4 @@ class PonderRegressor(DirectEdgeRegressor):
         answers, log_p = unpacked(output, self.target_.channels)
         u = uniform_by_graph(graph, num_samples, generator)
         rounds = drawn_rounds(log_p / temperature, u).unsqueeze(-1).expand(-1, -1, self.target_.channels)
-        return self.target_.nearest(answers.squeeze(1).gather(1, rounds)).T.cpu().numpy()
+        return self._modelled.nearest(answers.squeeze(1).gather(1, rounds)).T.cpu().numpy()

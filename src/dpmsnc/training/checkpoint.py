@@ -23,7 +23,7 @@ from dpmsnc.graph import Graph
 if TYPE_CHECKING:
     from dpmsnc.training.trainer import Trainer
 
-VERSION = 3
+VERSION = 4
 """Goes up when the same settings would go on in another way than before."""
 
 
