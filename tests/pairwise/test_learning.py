@@ -17,11 +17,11 @@ from dpmsnc.pairwise.learning import (
     WIDTHS,
     Folds,
     asking_iterations,
-    direction,
     learn,
     loss_of,
     penalty,
     rescale,
+    told_by_labels,
     with_coupling,
 )
 from dpmsnc.pairwise.potentials import Potentials
@@ -161,14 +161,28 @@ def test_the_prior_is_of_learned_parameters_alone():
     assert penalty(Potentials(2, "none", J=3.0)).item() == penalty(Potentials(2, "none")).item()
 
 
-@pytest.mark.parametrize("J", [1.0, -1.0])
-def test_the_direction_is_that_of_labels_whatever_a_base_model_asks_for(J: float):
+def told(edges: Edges, y: np.ndarray) -> float:
+    return told_by_labels(torch.from_numpy(y), torch.from_numpy(assign_folds(y, 0)), int(y.max()) + 1, edges)
+
+
+@pytest.mark.parametrize("J", [0.7, -1.0])
+def test_labels_tell_how_much_neighbours_agree(J: float):
     edges, y = potts_sample(J)
-    # a base model that has smoothed already
-    around = edges.collect(edges.send(torch.nn.functional.one_hot(torch.from_numpy(y), 3).float()))
-    log_p = (3 * np.sign(J) * around).log_softmax(dim=-1).unsqueeze(1).expand(-1, 4, -1)
-    folds = folds_of(log_p, y, assign_folds(y, 0))
-    assert direction(folds, edges) == np.sign(J)
+    assert 0.4 < told(edges, y) / J < 2
+
+
+def test_neighbours_of_one_frequent_class_need_not_agree_by_more_than_chance():
+    edges, _ = potts_sample(1.0)
+    labels = [(np.random.default_rng(seed).random(400) < 0.15).astype(np.int64) for seed in range(5)]
+    found = [told(edges, y) for y in labels]
+    assert abs(np.mean(found)) < 0.15 and max(np.abs(found)) < 0.5
+
+
+def test_labels_tell_that_neighbours_agree_on_a_dense_graph():
+    """Where a strong coupling would give all nodes one class, a gradient from there finds none."""
+    rng, y = np.random.default_rng(0), np.arange(200) % 4
+    pairs = np.argwhere(np.triu(rng.random((200, 200)) < np.where(y[:, None] == y, 0.5, 0.1), k=1))
+    assert told(Edges(graph_of(pairs.tolist(), 200)), y) > 0.03
 
 
 def test_another_strength_leaves_the_original_alone():
@@ -216,3 +230,14 @@ def test_couplings_are_scaled_by_what_propagation_to_its_end_makes_of_them(J, fa
     assert potentials.J.item() == J and found.J.requires_grad
     few, many = edges.iterations(2, **LEARNING), asking_iterations(edges, 2)
     assert few < n - 2 < many and best(few) > best(many)
+
+
+def test_unseen_labels_are_asked_for_given_their_other_half():
+    y, fold = np.array([0, 1, 0, 1, 2, 1]), torch.tensor([0, 1, 0, 1, -1, -1])
+    outside, half = torch.tensor([False] * 4 + [True, False]), torch.tensor([0, 0, 1, 1, 1, 0])
+    folds = Folds.of_halves(torch.zeros(1, 6, 2, 3), torch.from_numpy(y), fold, outside, half)
+    shown = [folds.known[:, entry].any(dim=-1).nonzero().flatten().tolist() for entry in range(4)]
+    asked = [folds.row[folds.entry == entry].tolist() for entry in range(4)]
+    # folds 0 and 1 given their first half, then given their second one; node 4 is outside, node 5 has no label
+    assert shown == [[0, 1, 3], [0, 1, 2], [1, 2, 3, 4], [0, 2, 3, 4]]
+    assert asked == [[2, 4], [3, 4], [0], [1]]

@@ -30,6 +30,7 @@ from dpmsnc.baselines.base import NOT_PROBABILITIES, Baseline, one_hot
 from dpmsnc.baselines.choice import CLOSE, Builders, Candidate, Labels, compare
 from dpmsnc.baselines.couplings import (
     CouplingChoice,
+    Trial,
     describe,
     learning_steps,
     log_probabilities,
@@ -41,7 +42,7 @@ from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.grand import GRAND
 from dpmsnc.baselines.lp import LabelPropagation
 from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
-from dpmsnc.baselines.other_graphs import continues, two_halves
+from dpmsnc.baselines.other_graphs import continues, places, two_halves
 from dpmsnc.baselines.pta import PTA
 from dpmsnc.baselines.uniform import Uniform
 from dpmsnc.config import ScalingName
@@ -95,8 +96,9 @@ class CRF(Baseline):
     Args:
         base: A method by name, in Python also with settings, as in ("pta", {"scaling": "rows"}); "auto" chooses among
             label propagation, PTA, GRAND, GCN, SAGE, neighbourhood features and no base at all.
-        coupling: "one" number for all classes, a "full" matrix, or "none", which calibrates the base model and no more.
-            "auto" takes a full matrix where classes are few, and none where a coupling does not help.
+        coupling: "one" number for all classes, a "full" matrix, "balanced", which leaves marginals as the base model
+            has them until labels are revealed that surprise it, or "none", which calibrates the base model and no
+            more. "auto" chooses by the likelihood of unseen labels; a matrix is tried where classes are few.
 
     Example:
         >>> path = Graph.build([(i, i + 1) for i in range(9)], y=["red", "blue"] * 3 + [None] * 4)
@@ -157,14 +159,19 @@ class CRF(Baseline):
             pools = [[candidate.unseen(labels, graph.member) for candidate in pool] for pool in pools]
             labels, half = replace(labels, fold=np.minimum(fold, 0)), assign_folds(y_train, self.seed, num_folds=2)
         edges = edges_of(graph)
-        tried = [trial for pool in pools for trial in trials(pool, self.coupling, edges, labels, half)]
-        best = max(tried, key=lambda trial: trial.score)
+        tried: list[Trial] = []
+        for pool in pools:
+            # what spreads known labels hears them by itself
+            spreads = any(isinstance(builders[base.name](), (LabelPropagation, Uniform)) for base in pool)
+            tried += trials(pool, self.coupling, edges, labels, half, balances=not spreads and half is None)
+        best = max(tried, key=lambda trial: trial.rank)
         self.choices_ = describe(tried, scores, best)
         self.names_ = [base.name for base in best.bases]
         self.bases_ = [fitted(builders[name](), graph, y_train) for name in self.names_]
         self.network_, self.mean_log_ = best.potentials.requires_grad_(False), edges.mean_log
         self.coupling_ = best.potentials.coupling
         self._labels, self._fold_answers = labels, pooled_answers(best.bases)
+        self.learned_ = y_train if self.coupling_ == "balanced" and half is None else None
         self.unlabelled_, self.least_unlabelled_ = None, LEAST_NODES
         self.elsewhere_ = self._learn_elsewhere(graph, y_train, scores) if auto and graph.member is None else None
         self.trust_ = None
@@ -268,7 +275,7 @@ class CRF(Baseline):
 
     def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
         answers, known = self._answers_of_bases(graph, y), self._one_hot(y)
-        logits = self._beliefs(graph, self._potentials.unary(answers).unsqueeze(1), known)
+        logits = self._beliefs(graph, self._theta(graph, answers, y), known)
         if (unlabelled := self._unlabelled(graph, y, answers)) is not None:
             logits = unlabelled.pooled_with(logits, as_known(known), torch.zeros_like(logits))
         return logits.squeeze(1).softmax(dim=-1).double().numpy()
@@ -283,9 +290,19 @@ class CRF(Baseline):
         """Log-probabilities (bases, nodes, classes) given known labels."""
         return torch.stack([log_probabilities(base._marginals(graph, y)) for base in self.bases_])
 
-    def _unary(self, graph: Graph, y: NDArray[np.int64]) -> Tensor:
-        """theta (nodes, 1, classes) given known labels."""
-        return self._potentials.unary(self._answers_of_bases(graph, y)).unsqueeze(1)
+    @torch.no_grad()
+    def _theta(self, graph: Graph, answers: Tensor, y: NDArray[np.int64]) -> Tensor:
+        """theta (nodes, 1, classes) given known labels, from the answers of base models (bases, nodes, classes)."""
+        return self._propagation(graph).unary(answers.unsqueeze(2), self._seen(graph, y))
+
+    def _seen(self, graph: Graph, y: NDArray[np.int64]) -> Tensor | None:
+        """Known labels that base models learned from (nodes, 1, classes); None where there is none, or none counts."""
+        fitted: NDArray[np.int64] | None = getattr(self, "learned_", None)  # which an older model lacks
+        if fitted is None or self._is_another(graph):
+            return None
+        learned = np.full_like(y, UNKNOWN)
+        learned[slice(None) if self._is_fitted_graph(graph) else places(self.graph_, graph)] = fitted
+        return self._one_hot(np.where(y == learned, y, UNKNOWN))
 
     @torch.no_grad()
     def _unlabelled(
@@ -322,7 +339,7 @@ class CRF(Baseline):
     def _drawn(self, asked: Graph, num_samples: int, generator: torch.Generator) -> NDArray[np.int64]:
         """Joint labellings by Gibbs sampling."""
         answers, given = self._answers_of_bases(asked, asked.y), self._one_hot(asked.y)
-        theta = self._potentials.unary(answers).unsqueeze(1)
+        theta = self._theta(asked, answers, asked.y)
         beliefs = self._beliefs(asked, theta, given)
         if (unlabelled := self._unlabelled(asked, asked.y, answers)) is not None:
             given = unlabelled.begin(as_known(given), num_samples, Noise(1.0, generator)).y
@@ -332,20 +349,27 @@ class CRF(Baseline):
 
     def chains(self, y_train: NDArray[np.int64]) -> ChainSampler:
         """Draws joint labellings of the fitted graph for a model that is to learn from them; only right after `fit`."""
-        sampler = self._sampler(self.graph_)
-        unary = self._potentials.unary(self._fold_answers)
+        propagation, sampler = self._propagation(self.graph_), self._sampler(self.graph_)
+        with torch.no_grad():
+            seen = None if self.learned_ is None else self._folds().seen
+            unary = propagation.unary(self._fold_answers, seen)
         several, member = in_several_graphs(y_train, self.graph_.member), self.graph_.member
-        return ChainSampler(unary, self._propagation(self.graph_), sampler, y_train, self._labels.fold, member, several)
+        return ChainSampler(unary, propagation, sampler, y_train, self._labels.fold, member, several)
+
+    def _folds(self) -> Folds:
+        """The training labels, those of each fold asked for given the others; only right after `fit`."""
+        return Folds.of(self._fold_answers, torch.from_numpy(self._labels.y), torch.from_numpy(self._labels.fold))
 
     def denoiser(self, graph: Graph, *labels: NDArray[np.int64]) -> PairwiseDenoiser:
         """The denoiser of the pairwise model on a graph, an entry of the batch for each of some known labels."""
-        return PairwiseDenoiser(self._propagation(graph), torch.cat([self._unary(graph, y) for y in labels], dim=1))
+        theta = [self._theta(graph, self._answers_of_bases(graph, y), y) for y in labels]
+        return PairwiseDenoiser(self._propagation(graph), torch.cat(theta, dim=1))
 
     def asked_denoiser(self, graph: Graph) -> PairwiseDenoiser:
         """The denoiser for the questions of users: components without a known label have marginals of their own."""
         answers = self._answers_of_bases(graph, graph.y)
         unlabelled = self._unlabelled(graph, graph.y, answers)
-        return PairwiseDenoiser(self._propagation(graph), self._potentials.unary(answers).unsqueeze(1), unlabelled)
+        return PairwiseDenoiser(self._propagation(graph), self._theta(graph, answers, graph.y), unlabelled)
 
     def _propagation(self, graph: Graph) -> Propagation:
         return Propagation(self._potentials, edges_of(graph, self.graph_), self.mean_log_)

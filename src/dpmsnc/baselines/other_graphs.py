@@ -16,13 +16,18 @@ LEAST_HALVED = 8
 def continues(graph: Graph, fitted: Graph) -> bool:
     """Whether it is the fitted graph with changes: it has all of its nodes, by id, with the same features, and at least
     half of its edges."""
-    index = {name: k for k, name in enumerate(graph.ids.tolist())}
-    where = np.array([index.get(name, -1) for name in fitted.ids.tolist()], dtype=np.int64)
+    where = places(fitted, graph)
     if (where < 0).any() or not same_features(None if graph.x is None else graph.x[where], fitted.x):
         return False
     ends, own = np.sort(where[fitted.edge_index], axis=0), np.sort(graph.edge_index, axis=0)
     kept = np.isin(ends[0] * graph.num_nodes + ends[1], own[0] * graph.num_nodes + own[1])
     return bool(kept.mean() >= 0.5) if len(kept) else True
+
+
+def places(fitted: Graph, graph: Graph) -> NDArray[np.int64]:
+    """Where the nodes of the fitted graph are in another one, by id; -1 where it lacks one."""
+    index = {name: k for k, name in enumerate(graph.ids.tolist())}
+    return np.array([index.get(name, -1) for name in fitted.ids.tolist()], dtype=np.int64)
 
 
 def two_halves(graph: Graph, y_train: NDArray[np.int64], seed: int) -> list[NDArray[np.bool_]] | None:

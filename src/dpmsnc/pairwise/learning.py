@@ -13,6 +13,7 @@ Neighbours that agree and neighbours that differ are far apart for a gradient, s
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,6 +30,10 @@ from dpmsnc.pairwise.propagation import Propagation
 
 STARTS = (1.0, -1.0)
 """J that learning begins with, one after the other."""
+STRENGTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0, 4.0)
+"""Couplings, of either sign, of which labels alone tell one; on dense graphs those that help are small."""
+AGREEING = 4.0
+"""How much more likely neighbours are to agree than to differ, where labels do not tell."""
 TRIAL_STEPS = 6
 """Steps from each start; the better one goes on."""
 LEARNING: Any = {"least": 4, "most": 12, "work": 5e6}
@@ -46,19 +51,22 @@ BOUNDS = {"a": (0.0, None), "gamma": (0.0, 2.0)}
 class Folds:
     """What a pairwise model learns from: unaries, known labels and labels that are asked for, entry by entry."""
 
-    def __init__(self, log_p: Tensor, y: Tensor, shown: Tensor, asked: Tensor) -> None:
+    def __init__(self, log_p: Tensor, y: Tensor, shown: Tensor, asked: Tensor, seen: Tensor | None = None) -> None:
         """
         Args:
             log_p: Log-probabilities (bases, nodes, entries, classes) of base models that did not see what is asked for.
             y: Labels (nodes,), read where there is one.
             shown: Where a label is known (nodes, entries).
             asked: Where one is asked for (nodes, entries).
+            seen: Where a known label is one that base models learned from (nodes, entries); by default nowhere.
         """
         self.log_p, self.y = log_p, y
         self.num_classes = log_p.shape[-1]
         labels = nn.functional.one_hot(y.clamp_min(0), log_p.shape[-1]).to(log_p.dtype)
         self.known = labels.unsqueeze(1) * shown.unsqueeze(-1)
         """One-hot labels (nodes, entries, classes), zero where none is known."""
+        self.seen = None if seen is None else labels.unsqueeze(1) * seen.unsqueeze(-1)
+        """Those among them that base models learned from."""
         self.row, self.entry = asked.nonzero(as_tuple=True)
         self.size = int(asked.any(dim=1).sum())
         """Labels that are asked for, each once."""
@@ -67,13 +75,29 @@ class Folds:
     def of(cls, log_p: Tensor, y: Tensor, fold: Tensor) -> Folds:
         """An entry for every fold, whose labels are asked for given all others; `fold` is -1 where there is none."""
         asked = fold.unsqueeze(1) == torch.arange(log_p.shape[2])
-        return cls(log_p, y, (fold.unsqueeze(1) >= 0) & ~asked, asked)
+        given = (fold.unsqueeze(1) >= 0) & ~asked
+        return cls(log_p, y, given, asked, seen=given)
 
     @classmethod
     def without_labels(cls, log_p: Tensor, y: Tensor, fold: Tensor) -> Folds:
         """The same labels are asked for, and none is given."""
         asked = fold.unsqueeze(1) == torch.arange(log_p.shape[2])
         return cls(log_p, y, torch.zeros_like(asked), asked)
+
+    @classmethod
+    def of_halves(cls, log_p: Tensor, y: Tensor, fold: Tensor, outside: Tensor, half: Tensor) -> Folds:
+        """Labels that base models have not seen, each half of them given the other: those of a fold and, in every
+        fold, the labels of the nodes `outside` all folds. So are labels that are revealed after the fit.
+
+        `half` is 0 or 1 at every node.
+        """
+        of_fold = fold.unsqueeze(1) == torch.arange(log_p.shape[2])
+        unseen, first = of_fold | outside.unsqueeze(1), (half == 0).unsqueeze(1)
+        given = (fold.unsqueeze(1) >= 0) & ~of_fold
+        parts = unseen & first, unseen & ~first
+        shown = torch.cat([given | part for part in parts], dim=1)
+        seen = torch.cat([given, given], dim=1)
+        return cls(torch.cat([log_p, log_p], dim=2), y, shown, torch.cat(parts[::-1], dim=1), seen)
 
     @classmethod
     def of_graphs(cls, log_p: Tensor, y: Tensor, half: Tensor) -> Folds:
@@ -89,7 +113,7 @@ class Folds:
     def beliefs(self, potentials: Potentials, edges: Edges, iterations: int) -> Tensor:
         """Logits (nodes, entries, classes)."""
         propagation = Propagation(potentials, edges, edges.mean_log)
-        return propagation.beliefs(potentials.unary(self.log_p), self.known, iterations)
+        return propagation.beliefs(propagation.unary(self.log_p, self.seen), self.known, iterations)
 
     def log_likelihood(self, beliefs: Tensor) -> Tensor:
         """log belief_i(y_i) of everything that is asked for."""
@@ -112,12 +136,25 @@ def begin(folds: Folds, edges: Edges) -> Potentials:
     return min(trials, key=lambda trial: loss_of(trial, folds, edges).item())
 
 
-def direction(labels: Folds, edges: Edges) -> float:
-    """Whether neighbours agree (1) or differ (-1), by their labels alone.
+@torch.no_grad()
+def told_by_labels(y: Tensor, fold: Tensor, num_classes: int, edges: Edges) -> float:
+    """How much neighbours agree (J > 0) or differ (J < 0), by labels in folds alone: the mean of couplings of either
+    sign, each weighted by how likely it makes the labels. Where these do not tell, it is a small positive one.
 
-    Base models that smooth over neighbours may ask for the opposite, to be smoothed less.
+    Couplings are balanced for the shares of the classes: where most labels are of one class, neighbours agree anyway.
+    Base models that smooth over neighbours may ask for the opposite sign, to be smoothed less.
     """
-    return 1.0 if begin(labels, edges).J.item() >= 0 else -1.0
+    asked = fold.unsqueeze(1) == torch.arange(int(fold.max()) + 1)
+    given = (fold.unsqueeze(1) >= 0) & ~asked
+    shares = (1 + y[fold >= 0].bincount(minlength=num_classes)).float().log().log_softmax(dim=0)
+    labels = Folds(shares.expand(1, *asked.shape, -1), y, given, asked)
+    J = torch.tensor([sign * strength for strength in STRENGTHS for sign in (1, -1)], dtype=torch.float64)
+    tried = (Potentials(num_classes, "balanced", strength, gamma=1.0) for strength in J.tolist())
+    iterations = asking_iterations(edges, num_classes)
+    found = [labels.log_likelihood(labels.beliefs(potentials, edges, iterations)).mean().item() for potentials in tried]
+    prior = log_prior("J", J) + torch.where(J > 0, math.log(AGREEING), 0.0)
+    log_weight = labels.size * torch.tensor(found, dtype=torch.float64) + prior
+    return float(log_weight.softmax(dim=0) @ J)
 
 
 def refine(potentials: Potentials, coupling: Coupling, folds: Folds, edges: Edges, steps: int) -> Potentials:

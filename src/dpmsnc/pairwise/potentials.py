@@ -7,6 +7,11 @@ r"""The pairwise model
 with p_mi the class probabilities of base models m that look at every node on its own. J alone says how much neighbours
 agree (J > 0) or differ (J < 0); R is the rest of the compatibilities of C classes. With J = R = 0 nodes are independent
 and what is left is a logarithmic pool of the base models, calibrated by a and b.
+
+Base models that smooth over neighbours know most of what couplings would say, and together they say it twice.
+*Balanced* couplings, with H = J (I - 1/C), say nothing that base models did not know: unaries are divided by the
+messages of edges whose ends are as the base models have them, so that as long as no label is known the beliefs are
+softmax(theta_i) (`dpmsnc.pairwise.propagation`). A known label changes its neighbours by as much as it surprises.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-Coupling = Literal["none", "one", "full"]
+Coupling = Literal["none", "one", "balanced", "full"]
 LEAST = 1e-6
 """Probabilities of the base model below count as this: it may rule no class out."""
 SURE = 1e6

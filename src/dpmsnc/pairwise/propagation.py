@@ -7,6 +7,15 @@ With theta_i replaced by certainty where a label is known,
 damped in the logarithm; the belief of a node is softmax(theta_i + sum_k m_{k->i}). It is exact on trees. At a known
 node the belief is the opinion of everything but its own label: theta_i is what it was before the label was known.
 
+Balanced couplings have theta_i less the messages under which an edge agrees with both of its ends. With
+p = softmax(theta) they solve, on every edge by itself,
+
+    m_{i->j}(c') = log sum_c exp(s_ij H(c, c')) p_i(c) / exp(m_{j->i}(c)),
+
+so that m is a fixed point of the propagation of theta_i - sum_k m_{k->i}, with beliefs p_i. On a tree these are exact.
+Where base models learned from the label of a node, p_i is certain of it: what they made of that label is in their
+answers elsewhere already.
+
 The loop does not depend on how a message is made: `dpmsnc.pairwise.edge_potentials` has a matrix for every edge.
 """
 
@@ -28,6 +37,8 @@ STRONGEST = 60.0
 TOLERANCE = 1e-4
 """Largest change of a log-message at which propagation has converged."""
 
+MOST_BALANCING = 50
+"""Iterations that balance couplings at most; with moderate ones a few are enough."""
 ENTRIES = 2**20
 """Entries of messages that are worked on at a time, so that they stay in the processor's cache."""
 
@@ -92,6 +103,24 @@ class Propagation(MessagePassing):
             sizes = torch.tensor(edges.sizes, dtype=torch.long, device=self.scales.device)
             strength = (potentials.J * self.scales).clamp_max(STRONGEST)
             self.agreement = torch.expm1(strength).repeat_interleave(sizes).view(-1, 1, 1)
+
+    def unary(self, log_p: Tensor, seen: Tensor | None = None) -> Tensor:
+        """theta (nodes, batch, classes) of log-probabilities (bases, nodes, batch, classes) on this graph.
+
+        `seen` are the labels that base models learned from (nodes, batch, classes), one-hot, zero where there is none.
+        """
+        theta = self.potentials.unary(log_p)
+        return self.balanced(theta, seen) if self.potentials.coupling == "balanced" and self.couples else theta
+
+    def balanced(self, theta: Tensor, seen: Tensor | None) -> Tensor:
+        """Unaries with which the beliefs are softmax(theta) as long as only the labels are known that are `seen`."""
+        messages = self.silence(theta)
+        total = theta if seen is None else clamped(theta, seen)
+        for _ in range(MOST_BALANCING):
+            last, messages = messages, self.passed_on(total, messages)
+            if bool((messages - last).abs().max() <= TOLERANCE):
+                break
+        return theta - self.edges.collect(messages)
 
     def passed_on(self, total: Tensor, messages: Tensor) -> Tensor:
         """Messages from the sum of all that a node has.
