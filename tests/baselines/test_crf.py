@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -11,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from clusters import OWN, clusters
-from dpmsnc.baselines.choice import Candidate, Labels, compare, in_reach
-from dpmsnc.baselines.couplings import ITS_PRICE, LISTENING, expected_coupling, log_probabilities
+from dpmsnc.baselines.choice import CLOSE, Candidate, Labels, compare, in_reach
+from dpmsnc.baselines.couplings import ITS_PRICE, LISTENING, Trial, expected_coupling, log_probabilities
 from dpmsnc.baselines.crf import (
     CRF,
     _bases,
@@ -22,11 +23,12 @@ from dpmsnc.baselines.folds import NO_FOLD, answers, assign_folds
 from dpmsnc.baselines.gnn import GNN
 from dpmsnc.baselines.lp import LabelPropagation
 from dpmsnc.baselines.uniform import Uniform
+from dpmsnc.errors import ModelFileError
 from dpmsnc.graph import UNKNOWN, Graph
 from dpmsnc.pairwise.edges import Edges
 from dpmsnc.pairwise.gibbs import Gibbs
 from dpmsnc.pairwise.potentials import Potentials
-from dpmsnc.pairwise.propagation import Propagation
+from dpmsnc.pairwise.propagation import Propagation, Unaries
 from dpmsnc.training.chains import Chains, ChainSampler
 from pairwise_models import bipartite_tree
 
@@ -198,22 +200,80 @@ def test_balanced_couplings_leave_answers_as_they_are_until_a_label_surprises():
     np.testing.assert_allclose(expected[wrong], before[wrong], atol=0.02)  # and where it is as expected, none changes
 
 
-def test_labels_that_base_models_learned_from_surprise_nobody_after_nodes_are_added():
+def test_labels_that_base_models_learned_from_are_recognised_on_changed_graphs():
+    x = np.random.default_rng(0).normal(size=(8, 2))
+    path = [(i, i + 1) for i in range(7)]
+    graph = Graph.build(path, ids=[f"n{i}" for i in range(8)], x=x, y=[*"abababa", None])
+    crf = CRF(base="neighbourhood", coupling="balanced").fit(graph, validation=None)
+    assert np.array_equal(crf._seen(graph, graph.y), graph.y)
+    assert (crf._seen(graph, np.full(8, UNKNOWN)) == UNKNOWN).all()
+    other = crf._seen(graph, np.where(np.arange(8) == 3, 1 - graph.y, graph.y))
+    assert other[3] == UNKNOWN and np.array_equal(np.delete(other, 3), np.delete(graph.y, 3))
+    order = np.random.default_rng(1).permutation(8)  # nodes in another order, one with other features, one new
+    moved = Graph.build(
+        [(f"n{i}", f"n{j}") for i, j in path] + [("n0", "new")],
+        ids=[*(f"n{i}" for i in order), "new"],
+        x=np.vstack([np.where(order[:, None] == 2, x[order] + 0.01, x[order]), [[0.0, 0.0]]]),
+        y=[*(graph.target.names[graph.y[i]] if graph.y[i] >= 0 else None for i in order), "a"],
+        classes=["a", "b"],
+    )
+    expected = [*np.where(order == 2, UNKNOWN, graph.y[order]), UNKNOWN]
+    assert crf._seen(moved, moved.y).tolist() == expected
+
+
+def test_without_features_a_graph_of_the_same_ids_may_be_another():
     graph, *_ = smoothed()
     crf = CRF(base="neighbourhood", coupling="balanced").fit(graph, validation=None)
     grown = graph.grown([1000], [(1000, 100)])
-    seen, learned = crf._seen(grown, grown.y), crf._seen(graph, graph.y)
-    assert seen is not None and learned is not None and int(learned.sum()) == graph.known.sum()
-    assert torch.equal(seen[grown.ids != 1000], learned) and not seen[grown.ids == 1000].any()
-    assert crf._seen(graph, np.full(600, UNKNOWN)).sum() == 0
+    assert crf._seen(grown, grown.y).tolist() == [*graph.y.tolist(), UNKNOWN]
+    pairs = np.random.default_rng(0).integers(600, size=(1200, 2)).tolist()
+    other = Graph.build(pairs, num_nodes=600, y=graph.y.tolist(), classes=[0, 1, 2])
+    assert (crf._seen(other, other.y) == UNKNOWN).all()
+
+
+def test_couplings_do_not_tip_a_small_part_that_base_models_are_unsure_of():
+    """Propagation that began with no messages would give it one class, far from what is revealed."""
+    rng, truth = np.random.default_rng(0), np.arange(1200) // 100 % 3
+    p = np.full((1240, 3), 0.1)
+    p[np.arange(1200), np.where(rng.random(1200) < 0.2, rng.integers(3, size=1200), truth)] = 0.8
+    p[1200:] = [0.32, 0.36, 0.32]
+    ring = [(i, (i + k) % 1200) for i in range(1200) for k in (1, 2)]
+    dense = (1200 + np.argwhere(np.triu(rng.random((40, 40)) < 0.5, k=1))).tolist()
+    y = np.where(rng.random(1240) < 0.2, np.append(truth, np.zeros(40, dtype=int)), UNKNOWN)
+    y[1200:] = UNKNOWN
+    graph = Graph.build(ring + dense + [(0, 1200)], num_nodes=1240, y=y.tolist(), classes=[0, 1, 2])
+    answers = [
+        CRF(base=View(p), coupling=coupling).fit(graph, validation=None).predict_proba()[1200:]
+        for coupling in ("none", "balanced")
+    ]
+    np.testing.assert_allclose(*answers, atol=1e-3)
 
 
 def test_balanced_couplings_are_saved_with_the_labels_they_are_balanced_for(tmp_path):
     graph, *_ = smoothed()
     crf = CRF(base="neighbourhood", coupling="balanced").fit(graph, validation=None)
     crf.save(tmp_path / "model")
-    loaded = CRF.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.predict_proba(), crf.predict_proba())
+    np.testing.assert_array_equal(CRF.load(tmp_path / "model").predict_proba(), crf.predict_proba())
+    for k, damaged in enumerate([None, crf.learned_[:1], crf.learned_.astype(float)]):
+        crf.learned_ = damaged
+        crf.save(tmp_path / f"damaged-{k}")
+        with pytest.raises(ModelFileError, match="damaged"):
+            CRF.load(tmp_path / f"damaged-{k}")
+
+
+def test_balanced_couplings_are_tried_where_base_models_answer_what_they_learned():
+    graph, *_ = smoothed()
+    tried = {
+        base: {choice["coupling"] for choice in CRF(base=base).fit(graph, validation=None).choices_}
+        for base in ("neighbourhood", "lp", "label-counts")
+    }
+    assert "balanced" in tried["neighbourhood"] and "balanced" not in tried["lp"] | tried["label-counts"]
+
+
+def test_balanced_couplings_lose_to_a_matrix_that_is_clearly_better():
+    matrix, balanced, none = (Trial([], Potentials(2), -0.5, bonus) for bonus in (-CLOSE, CLOSE, 0.0))
+    assert balanced.rank > none.rank > matrix.rank
+    assert replace(matrix, score=-0.46).rank > balanced.rank
 
 
 def test_labels_alone_bound_balanced_couplings():
@@ -302,7 +362,7 @@ def chain_sampler(graph: Graph, build: Any, y: NDArray[np.int64], fold: NDArray[
 
     unary = log_probabilities(np.stack(list(answers(build, graph, y, fold)), axis=1))
     propagation = Propagation(potentials, edges, edges.mean_log)
-    return ChainSampler(unary, propagation, Gibbs(potentials, edges, edges.mean_log), y, fold)
+    return ChainSampler(Unaries(unary, None), propagation, Gibbs(potentials, edges, edges.mean_log), y, fold)
 
 
 def at_T(sampler: ChainSampler, chains: Chains) -> torch.Tensor:

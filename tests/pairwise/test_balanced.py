@@ -22,7 +22,7 @@ def model(graph, J: float, num_classes: int = 3) -> Propagation:
 
 def asked(propagation: Propagation, log_p: torch.Tensor, labels: dict[int, int]) -> np.ndarray:
     """Beliefs (nodes, classes) given labels."""
-    theta, known = propagation.unary(log_p.unsqueeze(0)), known_labels(labels, *log_p.shape[::2])
+    theta, known = propagation.unaries(log_p.unsqueeze(0)).theta, known_labels(labels, *log_p.shape[::2])
     with torch.no_grad():
         return propagation.beliefs(theta, known, 300).softmax(dim=-1)[:, 0].numpy()
 
@@ -38,7 +38,7 @@ def test_without_labels_beliefs_are_those_of_the_base_model(graph, J: float):
 def test_on_a_tree_beliefs_are_exact_given_labels(seed: int):
     graph, labels = random_tree(7, seed), {1: 0, 4: 2}
     propagation, log_p = model(graph, 1.5), random_theta(7, 1, 3, seed).log_softmax(dim=-1)
-    found, theta = asked(propagation, log_p, labels), propagation.unary(log_p.unsqueeze(0))[:, 0]
+    found, theta = asked(propagation, log_p, labels), propagation.unaries(log_p.unsqueeze(0)).theta[:, 0]
     for node in range(7):
         expected = exact_marginal(propagation.potentials, graph, theta, labels, node)
         np.testing.assert_allclose(found[node], expected, atol=5e-4)
@@ -59,7 +59,7 @@ def test_a_label_changes_its_neighbour_by_as_much_as_it_surprises():
 def test_joint_samples_have_the_marginals_of_the_base_model():
     graph = random_tree(8, 1)
     propagation, log_p = model(graph, 1.0), random_theta(8, 1, 3, 1).log_softmax(dim=-1)
-    theta = propagation.unary(log_p.unsqueeze(0)).expand(-1, 4000, -1).contiguous()
+    theta = propagation.unaries(log_p.unsqueeze(0)).theta.expand(-1, 4000, -1).contiguous()
     start, nothing = log_p.expand(-1, 4000, -1), torch.zeros_like(theta)
     chains = Gibbs(propagation.potentials, propagation.edges, MEAN_LOG)
     y = chains.sample(theta, start, nothing, SWEEPS, torch.Generator().manual_seed(0)).numpy()
@@ -72,14 +72,14 @@ def test_joint_samples_have_the_marginals_of_the_base_model():
 def test_several_questions_are_balanced_each_on_its_own():
     graph, log_p = graph_of(CYCLE, 6), random_theta(6, 4, 3, 2).log_softmax(dim=-1)
     propagation = model(graph, 0.8)
-    together = propagation.unary(log_p.unsqueeze(0))
+    together = propagation.unaries(log_p.unsqueeze(0)).theta
     for k in range(4):
-        alone = propagation.unary(log_p[None, :, k : k + 1])
+        alone = propagation.unaries(log_p[None, :, k : k + 1]).theta
         assert torch.allclose(together[:, k : k + 1], alone, atol=1e-3)
 
 
 def test_without_edges_or_couplings_unaries_stay():
     log_p = random_theta(3, 1, 3, 0)
     for propagation in (model(graph_of([], 3), 1.0), model(path(3), 0.0)):
-        found = propagation.unary(log_p.unsqueeze(0))
+        found = propagation.unaries(log_p.unsqueeze(0)).theta
         assert torch.allclose(found.softmax(dim=-1), log_p.softmax(dim=-1), atol=1e-6)

@@ -45,6 +45,8 @@ class Baseline(Estimator):
 
     kinds: ClassVar[tuple[str, ...]] = ("class",)
     """Kinds of targets that it answers for; none means any."""
+    learns_answers: ClassVar[bool] = True
+    """Whether it answers what it learned, whichever labels are known when it is asked."""
     ranges: ClassVar[Ranges] = {}
     """Ranges of settings that are particular to this method, over those of `RANGES`."""
     network_: nn.Module

@@ -65,6 +65,7 @@ class CorrectAndSmooth(Baseline):
     scaling: ScalingName = "unit"
     seed: int = 0
 
+    learns_answers = False
     ranges: ClassVar[Ranges] = {
         "propagations": (0, inf),
         "correction_alpha": (0, 1),

@@ -21,7 +21,16 @@ from torch import Tensor
 
 from dpmsnc.baselines.choice import CLOSE, Candidate, Labels
 from dpmsnc.pairwise.edges import Edges
-from dpmsnc.pairwise.learning import Folds, asking_iterations, learn, log_prior, refine, told_by_labels, with_coupling
+from dpmsnc.pairwise.learning import (
+    BALANCED_GAMMA,
+    Folds,
+    asking_iterations,
+    learn,
+    log_prior,
+    refine,
+    told_by_labels,
+    with_coupling,
+)
 from dpmsnc.pairwise.potentials import LEAST, Potentials
 from dpmsnc.pairwise.propagation import Propagation
 
@@ -41,8 +50,6 @@ BALANCED = 6
 WEAKER, MOST_STRAYING = 0.7, 0.01
 """The strongest one is what labels alone tell, times this factor until beliefs are this close in total variation to
 the marginals that it is balanced for."""
-BALANCED_GAMMA = 1.0
-"""With it the couplings of a node add up to about the same at all degrees."""
 LEAST_COUPLING = 0.02
 """Couplings below are none."""
 CouplingChoice = Literal["auto", "none", "one", "balanced", "full"]
@@ -55,12 +62,12 @@ class Trial:
     bases: list[Candidate]
     potentials: Potentials
     score: float
-    handicap: float = 0.0
-    """What the score is taken to be lower by, where trials are compared."""
+    bonus: float = 0.0
+    """What the score is raised by where trials are compared; it may be negative."""
 
     @property
     def rank(self) -> float:
-        return self.score - self.handicap
+        return self.score + self.bonus
 
 
 def trials(
@@ -91,11 +98,11 @@ def trials(
     if coupling == "none":
         yield trial(learn(folds, edges, "none", steps))
         return
-    told = told_by_labels(y, of_node, C, edges)
+    told = 0.0 if coupling == "full" else told_by_labels(y, of_node, C, edges)
     if coupling == "balanced" or (coupling == "auto" and balances):
         potentials = balanced(folds, folds if half is not None else halves(log_p, labels), edges, told)
         if coupling == "balanced" or potentials.J.abs() >= LEAST_COUPLING:
-            yield replace(trial(potentials), handicap=-CLOSE)  # they leave marginals as they are, and hear labels
+            yield replace(trial(potentials), bonus=CLOSE)  # with the marginals of no coupling, it learns from labels
     if coupling == "balanced":
         return
     one = learn(folds, edges, "one", steps)
@@ -106,13 +113,14 @@ def trials(
 
         size = folds.size + len(labels.validation)
         sign = 1.0 if told >= 0 else -1.0
-        J, best = expected_coupling(one.J.item(), sign, size, lambda J: at(J, steps // 5).score, listens=not balances)
+        listens = coupling == "one" or not balances
+        J, best = expected_coupling(one.J.item(), sign, size, lambda J: at(J, steps // 5).score, listens)
         couples = abs(J) >= LEAST_COUPLING or coupling == "one"
         chosen = at(J, steps // 3) if couples else trial(learn(folds, edges, "none", steps))
         yield replace(chosen, score=max(best, chosen.score))  # what a matrix would have to beat
     if coupling == "full" or (coupling == "auto" and folds.size >= LABELS_A_COUPLING * C * (C + 1) / 2):
         matrix = trial(refine(one, "full", folds, edges, steps))
-        yield replace(matrix, handicap=CLOSE)  # which it may win by chance
+        yield replace(matrix, bonus=-CLOSE)  # which it may win by chance
 
 
 def halves(log_p: Tensor, labels: Labels) -> Folds:
@@ -124,15 +132,15 @@ def halves(log_p: Tensor, labels: Labels) -> Folds:
 
 
 def balanced(folds: Folds, unseen: Folds, edges: Edges, told: float) -> Potentials:
-    """The base models under the balanced coupling that is expected given labels of which some reveal others; 0 where
-    none helps.
+    """The base models under the mean of balanced couplings, each weighted by how likely it makes unseen labels, the
+    others of them being revealed. It is 0 without edges, and half of the strongest one where these labels do not tell.
 
-    Neighbours are not taken to agree, or to differ, by more than labels alone have `told`: where features tell much of
-    a label, what is left for its neighbours to tell is less. Beyond some strength neighbours repeat to each other what
-    they heard, and beliefs leave the marginals although nothing was revealed.
+    `told` is how much neighbours agree by labels alone, and no coupling is stronger: where features tell much of a
+    label, less is left for its neighbours to tell. Beyond some strength a fixed point of propagation is lost, and
+    beliefs leave the marginals although nothing was revealed.
     """
     alone = learn(folds, edges, "none", learning_steps(edges, folds.num_classes))
-    iterations, strongest = asking_iterations(edges, folds.num_classes), told
+    iterations, strongest = asking_iterations(edges, folds.num_classes), told if len(edges) else 0.0
     while abs(strongest) >= LEAST_COUPLING:
         if straying(with_balanced(alone, strongest), folds, edges, iterations) <= MOST_STRAYING:
             break
@@ -148,8 +156,9 @@ def balanced(folds: Folds, unseen: Folds, edges: Edges, told: float) -> Potentia
 
 @torch.no_grad()
 def revealed_score(potentials: Potentials, unseen: Folds, edges: Edges, iterations: int) -> float:
-    """Mean log-likelihood of labels, others being revealed."""
-    return unseen.log_likelihood(unseen.beliefs(potentials, edges, iterations)).mean().item()
+    """Mean log-likelihood of labels, others being revealed. Each counts once, in however many folds it is asked for."""
+    log_q = unseen.log_likelihood(unseen.beliefs(potentials, edges, iterations))
+    return ((log_q / unseen.row.bincount()[unseen.row]).sum() / unseen.size).item()
 
 
 @torch.no_grad()
@@ -163,9 +172,10 @@ def with_balanced(potentials: Potentials, J: float) -> Potentials:
 
 @torch.no_grad()
 def straying(potentials: Potentials, folds: Folds, edges: Edges, iterations: int) -> float:
-    """Mean total variation between beliefs and base models' marginals, where only labels are known that these saw."""
+    """Mean total variation between base models' marginals and beliefs, where only labels are known that these models
+    learned from and propagation does not begin with the messages that it should find."""
     propagation = Propagation(potentials, edges, edges.mean_log)
-    beliefs = propagation.beliefs(propagation.unary(folds.log_p, folds.seen), folds.seen, iterations)
+    beliefs = propagation.beliefs(propagation.unaries(folds.log_p, folds.seen).theta, folds.seen, iterations)
     change = beliefs.softmax(dim=-1) - potentials.unary(folds.log_p).softmax(dim=-1)
     unseen = torch.ones(change.shape[:2]) if folds.seen is None else 1 - folds.seen.sum(dim=-1)
     return float((change.abs().sum(dim=-1) * unseen).sum() / (2 * unseen.sum()))
@@ -217,7 +227,7 @@ def log_probabilities(p: NDArray[np.float64]) -> Tensor:
 
 
 def describe(trials: list[Trial], scores: dict[str, float], chosen: Trial) -> list[dict[str, Any]]:
-    """All that was compared, as JSON values: what was chosen, other couplings by score, and single base models."""
+    """All that was compared, as JSON values: what was chosen, other couplings by rank, and single base models."""
     under = [
         {
             "base": " + ".join(base.name for base in trial.bases),

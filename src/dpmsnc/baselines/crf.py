@@ -58,7 +58,7 @@ from dpmsnc.pairwise.few_labels import Trust, learn_trust, share_known
 from dpmsnc.pairwise.gibbs import SWEEPS, Gibbs
 from dpmsnc.pairwise.learning import Folds, asking_iterations
 from dpmsnc.pairwise.potentials import Coupling, Potentials
-from dpmsnc.pairwise.propagation import Propagation
+from dpmsnc.pairwise.propagation import Propagation, Unaries
 from dpmsnc.pairwise.unlabelled import ENOUGH, LEAST_NODES, Unlabelled, components, score, uncoupled
 from dpmsnc.training.chains import ChainSampler
 
@@ -161,9 +161,8 @@ class CRF(Baseline):
         edges = edges_of(graph)
         tried: list[Trial] = []
         for pool in pools:
-            # what spreads known labels hears them by itself
-            spreads = any(isinstance(builders[base.name](), (LabelPropagation, Uniform)) for base in pool)
-            tried += trials(pool, self.coupling, edges, labels, half, balances=not spreads and half is None)
+            balances = half is None and all(builders[base.name]().learns_answers for base in pool)
+            tried += trials(pool, self.coupling, edges, labels, half, balances)
         best = max(tried, key=lambda trial: trial.rank)
         self.choices_ = describe(tried, scores, best)
         self.names_ = [base.name for base in best.bases]
@@ -275,34 +274,40 @@ class CRF(Baseline):
 
     def _marginals(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.float64]:
         answers, known = self._answers_of_bases(graph, y), self._one_hot(y)
-        logits = self._beliefs(graph, self._theta(graph, answers, y), known)
+        logits = self._beliefs(graph, self._unaries(graph, answers, y), known)
         if (unlabelled := self._unlabelled(graph, y, answers)) is not None:
             logits = unlabelled.pooled_with(logits, as_known(known), torch.zeros_like(logits))
         return logits.squeeze(1).softmax(dim=-1).double().numpy()
 
     @torch.no_grad()
-    def _beliefs(self, graph: Graph, theta: Tensor, known: Tensor) -> Tensor:
-        """Logits (nodes, batch, classes) given unaries and one-hot labels of that shape."""
-        iterations = asking_iterations(edges_of(graph, self.graph_), theta.shape[-1])
-        return self._propagation(graph).beliefs(theta, known, iterations)
+    def _beliefs(self, graph: Graph, unaries: Unaries, known: Tensor) -> Tensor:
+        """Logits (nodes, batch, classes) given one-hot labels of that shape."""
+        iterations = asking_iterations(edges_of(graph, self.graph_), known.shape[-1])
+        return self._propagation(graph).beliefs(unaries.theta, known, iterations, unaries.messages)
 
     def _answers_of_bases(self, graph: Graph, y: NDArray[np.int64]) -> Tensor:
         """Log-probabilities (bases, nodes, classes) given known labels."""
         return torch.stack([log_probabilities(base._marginals(graph, y)) for base in self.bases_])
 
     @torch.no_grad()
-    def _theta(self, graph: Graph, answers: Tensor, y: NDArray[np.int64]) -> Tensor:
-        """theta (nodes, 1, classes) given known labels, from the answers of base models (bases, nodes, classes)."""
-        return self._propagation(graph).unary(answers.unsqueeze(2), self._seen(graph, y))
+    def _unaries(self, graph: Graph, answers: Tensor, *labels: NDArray[np.int64]) -> Unaries:
+        """Unaries given some known labels, an entry of the batch for each.
 
-    def _seen(self, graph: Graph, y: NDArray[np.int64]) -> Tensor | None:
-        """Known labels that base models learned from (nodes, 1, classes); None where there is none, or none counts."""
-        fitted: NDArray[np.int64] | None = getattr(self, "learned_", None)  # which an older model lacks
-        if fitted is None or self._is_another(graph):
-            return None
+        `answers` are those of the base models (bases, nodes, classes), or with such an entry for each.
+        """
+        log_p = answers if answers.ndim == 4 else answers.unsqueeze(2)
+        seen = None
+        if self.coupling_ == "balanced":
+            seen = torch.cat([self._one_hot(self._seen(graph, y)) for y in labels], dim=1)
+        return self._propagation(graph).unaries(log_p, seen)
+
+    def _seen(self, graph: Graph, y: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of known labels that base models learned from, on nodes that the fitted graph has, too."""
         learned = np.full_like(y, UNKNOWN)
-        learned[slice(None) if self._is_fitted_graph(graph) else places(self.graph_, graph)] = fitted
-        return self._one_hot(np.where(y == learned, y, UNKNOWN))
+        if self.learned_ is not None:
+            where = places(self.graph_, graph)
+            learned[where[where >= 0]] = self.learned_[where >= 0]
+        return np.where(y == learned, y, UNKNOWN)
 
     @torch.no_grad()
     def _unlabelled(
@@ -339,8 +344,8 @@ class CRF(Baseline):
     def _drawn(self, asked: Graph, num_samples: int, generator: torch.Generator) -> NDArray[np.int64]:
         """Joint labellings by Gibbs sampling."""
         answers, given = self._answers_of_bases(asked, asked.y), self._one_hot(asked.y)
-        theta = self._theta(asked, answers, asked.y)
-        beliefs = self._beliefs(asked, theta, given)
+        unaries = self._unaries(asked, answers, asked.y)
+        theta, beliefs = unaries.theta, self._beliefs(asked, unaries, given)
         if (unlabelled := self._unlabelled(asked, asked.y, answers)) is not None:
             given = unlabelled.begin(as_known(given), num_samples, Noise(1.0, generator)).y
         sampler = self._sampler(asked)
@@ -350,26 +355,24 @@ class CRF(Baseline):
     def chains(self, y_train: NDArray[np.int64]) -> ChainSampler:
         """Draws joint labellings of the fitted graph for a model that is to learn from them; only right after `fit`."""
         propagation, sampler = self._propagation(self.graph_), self._sampler(self.graph_)
+        folds = Folds.of(self._fold_answers, torch.from_numpy(self._labels.y), torch.from_numpy(self._labels.fold))
         with torch.no_grad():
-            seen = None if self.learned_ is None else self._folds().seen
-            unary = propagation.unary(self._fold_answers, seen)
+            unaries = propagation.unaries(self._fold_answers, folds.seen)
         several, member = in_several_graphs(y_train, self.graph_.member), self.graph_.member
-        return ChainSampler(unary, propagation, sampler, y_train, self._labels.fold, member, several)
-
-    def _folds(self) -> Folds:
-        """The training labels, those of each fold asked for given the others; only right after `fit`."""
-        return Folds.of(self._fold_answers, torch.from_numpy(self._labels.y), torch.from_numpy(self._labels.fold))
+        return ChainSampler(unaries, propagation, sampler, y_train, self._labels.fold, member, several)
 
     def denoiser(self, graph: Graph, *labels: NDArray[np.int64]) -> PairwiseDenoiser:
         """The denoiser of the pairwise model on a graph, an entry of the batch for each of some known labels."""
-        theta = [self._theta(graph, self._answers_of_bases(graph, y), y) for y in labels]
-        return PairwiseDenoiser(self._propagation(graph), torch.cat(theta, dim=1))
+        answers = torch.stack([self._answers_of_bases(graph, y) for y in labels], dim=2)
+        theta, messages = self._unaries(graph, answers, *labels)
+        return PairwiseDenoiser(self._propagation(graph), theta, messages=messages)
 
     def asked_denoiser(self, graph: Graph) -> PairwiseDenoiser:
         """The denoiser for the questions of users: components without a known label have marginals of their own."""
         answers = self._answers_of_bases(graph, graph.y)
         unlabelled = self._unlabelled(graph, graph.y, answers)
-        return PairwiseDenoiser(self._propagation(graph), self._theta(graph, answers, graph.y), unlabelled)
+        theta, messages = self._unaries(graph, answers, graph.y)
+        return PairwiseDenoiser(self._propagation(graph), theta, unlabelled, messages)
 
     def _propagation(self, graph: Graph) -> Propagation:
         return Propagation(self._potentials, edges_of(graph, self.graph_), self.mean_log_)
@@ -384,6 +387,12 @@ class CRF(Baseline):
         super()._check_state()
         sound = isinstance(self.bases_, list) and all(isinstance(base, Baseline) for base in self.bases_)
         if not sound or self.coupling_ not in get_args(Coupling) or not np.isfinite(float(self.mean_log_)):
+            raise ModelFileError(DAMAGED)
+        learned = getattr(self, "learned_", None)  # which an older model lacks
+        if learned is not None and (learned.shape != (self.graph_.num_nodes,) or learned.dtype != np.int64):
+            raise ModelFileError(DAMAGED)
+        several = in_several_graphs(self.graph_.y, self.graph_.member)
+        if learned is None and self.coupling_ == "balanced" and not several:
             raise ModelFileError(DAMAGED)
         try:
             self._trust()

@@ -47,6 +47,7 @@ class LabelCounts(Baseline):
     scaling: ScalingName = "unit"
     seed: int = 0
 
+    learns_answers = False
     ranges: ClassVar[Ranges] = {"strength": (1e-9, 1e9)}
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:

@@ -50,6 +50,7 @@ class LabelPropagation(Baseline):
     clamp: bool = False
 
     kinds = ("class", "tags")
+    learns_answers = False
     ranges: ClassVar[Ranges] = {"num_layers": (0, inf), "alpha": (0, 1)}
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:

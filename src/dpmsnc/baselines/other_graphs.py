@@ -16,7 +16,7 @@ LEAST_HALVED = 8
 def continues(graph: Graph, fitted: Graph) -> bool:
     """Whether it is the fitted graph with changes: it has all of its nodes, by id, with the same features, and at least
     half of its edges."""
-    where = places(fitted, graph)
+    where = by_id(fitted, graph)
     if (where < 0).any() or not same_features(None if graph.x is None else graph.x[where], fitted.x):
         return False
     ends, own = np.sort(where[fitted.edge_index], axis=0), np.sort(graph.edge_index, axis=0)
@@ -24,10 +24,26 @@ def continues(graph: Graph, fitted: Graph) -> bool:
     return bool(kept.mean() >= 0.5) if len(kept) else True
 
 
-def places(fitted: Graph, graph: Graph) -> NDArray[np.int64]:
-    """Where the nodes of the fitted graph are in another one, by id; -1 where it lacks one."""
+def by_id(fitted: Graph, graph: Graph) -> NDArray[np.int64]:
+    """Where the nodes of the fitted graph are in another one; -1 where it has none of that id."""
     index = {name: k for k, name in enumerate(graph.ids.tolist())}
     return np.array([index.get(name, -1) for name in fitted.ids.tolist()], dtype=np.int64)
+
+
+def places(fitted: Graph, graph: Graph) -> NDArray[np.int64]:
+    """Where the nodes of the fitted graph are in another one, with the same id and features; -1 where they are not.
+
+    Without features a graph of the same ids may be any other, so it has to continue the fitted one.
+    """
+    if graph is fitted:
+        return np.arange(fitted.num_nodes)
+    where = by_id(fitted, graph)
+    if graph.x is None or fitted.x is None:
+        return where if continues(graph, fitted) else np.full_like(where, -1)
+    there = np.flatnonzero(where >= 0)
+    differs = np.asarray((graph.x[where[there]] != fitted.x[there]).sum(axis=1)).ravel() > 0
+    where[there[differs]] = -1
+    return where
 
 
 def two_halves(graph: Graph, y_train: NDArray[np.int64], seed: int) -> list[NDArray[np.bool_]] | None:

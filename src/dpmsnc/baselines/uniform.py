@@ -13,6 +13,7 @@ class Uniform(Baseline):
     """Knows nothing, of whatever a label is."""
 
     kinds = ()
+    learns_answers = False
 
     def _fit(self, graph: Graph, y_train: NDArray[np.int64], y_validation: NDArray[np.int64]) -> None:
         """There is nothing to learn."""

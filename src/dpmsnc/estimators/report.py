@@ -141,7 +141,11 @@ class FitReport:
 
 def described(choice: Mapping[str, Any]) -> str:
     """A candidate for the initialiser in words."""
-    coupling = {"none": "no coupling", "one": "one coupling", "full": "a matrix of couplings"}.get(
-        choice["coupling"], "not tried with couplings"
-    )
+    coupling = {
+        "none": "no coupling",
+        "one": "one coupling",
+        "balanced": "balanced couplings",
+        "full": "a matrix of couplings",
+        None: "not tried with couplings",
+    }[choice["coupling"]]
     return f"{choice['base']}, {coupling}: {choice['score']:.3f} nats a label"

@@ -35,9 +35,16 @@ MOST_ENTRIES = 2**26
 class PairwiseDenoiser:
     """The pairwise model on a graph, ready to be asked with any known labels and any y_t."""
 
-    def __init__(self, propagation: Propagation, theta: Tensor, unlabelled: Unlabelled | None = None) -> None:
-        """`theta` are unaries (nodes, 1 or batch, classes), given the labels that are known to the base models."""
-        self.propagation, self.theta, self.unlabelled = propagation, theta, unlabelled
+    def __init__(
+        self,
+        propagation: Propagation,
+        theta: Tensor,
+        unlabelled: Unlabelled | None = None,
+        messages: Tensor | None = None,
+    ) -> None:
+        """`theta` are unaries (nodes, 1 or batch, classes), given the labels that are known to the base models, and
+        `messages` those that propagation begins with; by default they say nothing."""
+        self.propagation, self.theta, self.unlabelled, self.messages = propagation, theta, unlabelled, messages
 
     @property
     def most_samples(self) -> int:
@@ -50,7 +57,10 @@ class PairwiseDenoiser:
         """What known labels say alone (edges, 1 or batch, classes)."""
         theta = self.theta.expand(-1, max(self.theta.shape[1], known.mask.shape[1]), -1)
         most = asking_iterations(self.propagation.edges, theta.shape[-1])
-        return self.propagation.propagate(certain(theta, known), self.propagation.silence(theta), most)
+        first = (
+            self.propagation.silence(theta) if self.messages is None else self.messages.expand(-1, theta.shape[1], -1)
+        )
+        return self.propagation.propagate(certain(theta, known), first, most)
 
     def given(self, known: Known) -> Beliefs:
         """The beliefs of a reverse process with these labels, which may be on another device."""

@@ -34,6 +34,8 @@ STRENGTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0, 4.0)
 """Couplings, of either sign, of which labels alone tell one; on dense graphs those that help are small."""
 AGREEING = 4.0
 """How much more likely neighbours are to agree than to differ, where labels do not tell."""
+BALANCED_GAMMA = 1.0
+"""With it the couplings of a node add up to about the same at all degrees."""
 TRIAL_STEPS = 6
 """Steps from each start; the better one goes on."""
 LEARNING: Any = {"least": 4, "most": 12, "work": 5e6}
@@ -87,7 +89,7 @@ class Folds:
     @classmethod
     def of_halves(cls, log_p: Tensor, y: Tensor, fold: Tensor, outside: Tensor, half: Tensor) -> Folds:
         """Labels that base models have not seen, each half of them given the other: those of a fold and, in every
-        fold, the labels of the nodes `outside` all folds. So are labels that are revealed after the fit.
+        fold, the labels of the nodes `outside` all folds. That is how labels come that are revealed after the fit.
 
         `half` is 0 or 1 at every node.
         """
@@ -113,7 +115,8 @@ class Folds:
     def beliefs(self, potentials: Potentials, edges: Edges, iterations: int) -> Tensor:
         """Logits (nodes, entries, classes)."""
         propagation = Propagation(potentials, edges, edges.mean_log)
-        return propagation.beliefs(propagation.unary(self.log_p, self.seen), self.known, iterations)
+        theta, messages = propagation.unaries(self.log_p, self.seen)
+        return propagation.beliefs(theta, self.known, iterations, messages)
 
     def log_likelihood(self, beliefs: Tensor) -> Tensor:
         """log belief_i(y_i) of everything that is asked for."""
@@ -149,7 +152,7 @@ def told_by_labels(y: Tensor, fold: Tensor, num_classes: int, edges: Edges) -> f
     shares = (1 + y[fold >= 0].bincount(minlength=num_classes)).float().log().log_softmax(dim=0)
     labels = Folds(shares.expand(1, *asked.shape, -1), y, given, asked)
     J = torch.tensor([sign * strength for strength in STRENGTHS for sign in (1, -1)], dtype=torch.float64)
-    tried = (Potentials(num_classes, "balanced", strength, gamma=1.0) for strength in J.tolist())
+    tried = (Potentials(num_classes, "balanced", strength, BALANCED_GAMMA) for strength in J.tolist())
     iterations = asking_iterations(edges, num_classes)
     found = [labels.log_likelihood(labels.beliefs(potentials, edges, iterations)).mean().item() for potentials in tried]
     prior = log_prior("J", J) + torch.where(J > 0, math.log(AGREEING), 0.0)

@@ -9,9 +9,10 @@ agree (J > 0) or differ (J < 0); R is the rest of the compatibilities of C class
 and what is left is a logarithmic pool of the base models, calibrated by a and b.
 
 Base models that smooth over neighbours know most of what couplings would say, and together they say it twice.
-*Balanced* couplings, with H = J (I - 1/C), say nothing that base models did not know: unaries are divided by the
-messages of edges whose ends are as the base models have them, so that as long as no label is known the beliefs are
-softmax(theta_i) (`dpmsnc.pairwise.propagation`). A known label changes its neighbours by as much as it surprises.
+*Balanced* couplings, with H = J (I - 1/C), say nothing that base models did not know. From the unaries are subtracted
+the messages of neighbours that are as the base models have them (`dpmsnc.pairwise.propagation`), so that the beliefs
+are softmax(theta_i) given the labels that base models learned from. Any other known label changes its neighbours by as
+much as it surprises.
 """
 
 from __future__ import annotations

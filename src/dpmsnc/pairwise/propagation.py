@@ -7,12 +7,12 @@ With theta_i replaced by certainty where a label is known,
 damped in the logarithm; the belief of a node is softmax(theta_i + sum_k m_{k->i}). It is exact on trees. At a known
 node the belief is the opinion of everything but its own label: theta_i is what it was before the label was known.
 
-Balanced couplings have theta_i less the messages under which an edge agrees with both of its ends. With
-p = softmax(theta) they solve, on every edge by itself,
+With balanced couplings, theta_i is the unary of the base models less the sum of messages that solve, with
+p = softmax(theta) and on every edge by itself,
 
-    m_{i->j}(c') = log sum_c exp(s_ij H(c, c')) p_i(c) / exp(m_{j->i}(c)),
+    m_{i->j}(c') = log sum_c exp(s_ij H(c, c')) p_i(c) / exp(m_{j->i}(c)).
 
-so that m is a fixed point of the propagation of theta_i - sum_k m_{k->i}, with beliefs p_i. On a tree these are exact.
+Propagation begins with these messages. They are a fixed point whose beliefs are p_i, and on a tree these are exact.
 Where base models learned from the label of a node, p_i is certain of it: what they made of that label is in their
 answers elsewhere already.
 
@@ -22,6 +22,7 @@ The loop does not depend on how a message is made: `dpmsnc.pairwise.edge_potenti
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -43,25 +44,36 @@ ENTRIES = 2**20
 """Entries of messages that are worked on at a time, so that they stay in the processor's cache."""
 
 
+class Unaries(NamedTuple):
+    """What propagation begins with."""
+
+    theta: Tensor
+    """(nodes, batch, classes)."""
+    messages: Tensor | None
+    """Log-messages (edges, batch, classes); None where they say nothing."""
+
+
 class MessagePassing(ABC):
     """Messages between the nodes of a graph until they no longer change; `passed_on` says what an edge carries."""
 
     def __init__(self, edges: Edges, couples: bool) -> None:
         self.edges, self.couples = edges, couples and len(edges) > 0
 
-    def beliefs(self, theta: Tensor, known: Tensor | None, iterations: int) -> Tensor:
+    def beliefs(self, theta: Tensor, known: Tensor | None, iterations: int, messages: Tensor | None = None) -> Tensor:
         """Logits (nodes, batch, classes), up to a constant a node.
 
         Args:
             theta: Unaries of that shape.
             known: One-hot labels of that shape, zero where a label is unknown.
             iterations: At most so many.
+            messages: Log-messages (edges, batch, classes) to begin with; by default they say nothing.
         """
         if not self.couples:
             return theta
         evidence = theta if known is None else clamped(theta, known)
         damping = LEARNING_DAMPING if torch.is_grad_enabled() else DAMPING
-        return theta + self.edges.collect(self.propagate(evidence, self.silence(theta), iterations, damping))
+        first = self.silence(theta) if messages is None else messages
+        return theta + self.edges.collect(self.propagate(evidence, first, iterations, damping))
 
     def silence(self, theta: Tensor) -> Tensor:
         """Log-messages (edges, batch, classes) that say nothing."""
@@ -104,23 +116,26 @@ class Propagation(MessagePassing):
             strength = (potentials.J * self.scales).clamp_max(STRONGEST)
             self.agreement = torch.expm1(strength).repeat_interleave(sizes).view(-1, 1, 1)
 
-    def unary(self, log_p: Tensor, seen: Tensor | None = None) -> Tensor:
-        """theta (nodes, batch, classes) of log-probabilities (bases, nodes, batch, classes) on this graph.
+    def unaries(self, log_p: Tensor, seen: Tensor | None = None) -> Unaries:
+        """Those of log-probabilities (bases, nodes, batch, classes) on this graph.
 
         `seen` are the labels that base models learned from (nodes, batch, classes), one-hot, zero where there is none.
         """
-        theta = self.potentials.unary(log_p)
-        return self.balanced(theta, seen) if self.potentials.coupling == "balanced" and self.couples else theta
+        return self.balanced(self.potentials.unary(log_p), seen)
 
-    def balanced(self, theta: Tensor, seen: Tensor | None) -> Tensor:
-        """Unaries with which the beliefs are softmax(theta) as long as only the labels are known that are `seen`."""
+    @torch.no_grad()
+    def balanced(self, theta: Tensor, seen: Tensor | None = None) -> Unaries:
+        """With balanced couplings, unaries whose beliefs are softmax(theta) given the labels that are `seen`; theta
+        itself with others."""
+        if self.potentials.coupling != "balanced" or not self.couples:
+            return Unaries(theta, None)
         messages = self.silence(theta)
         total = theta if seen is None else clamped(theta, seen)
         for _ in range(MOST_BALANCING):
             last, messages = messages, self.passed_on(total, messages)
             if bool((messages - last).abs().max() <= TOLERANCE):
                 break
-        return theta - self.edges.collect(messages)
+        return Unaries(theta - self.edges.collect(messages), messages)
 
     def passed_on(self, total: Tensor, messages: Tensor) -> Tensor:
         """Messages from the sum of all that a node has.

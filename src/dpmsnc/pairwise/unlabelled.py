@@ -124,8 +124,9 @@ class Unlabelled:
         given = log_p.new_zeros(len(log_p), *first.shape[1:]).index_copy(
             0, roots, one_hot(label, first.shape[-1]).to(first)
         )
-        theta = self.unary(log_p).unsqueeze(1).expand(-1, count, -1)
-        beliefs = propagation.beliefs(theta, given, asking_iterations(propagation.edges, theta.shape[-1]))
+        theta, messages = propagation.balanced(self.unary(log_p).unsqueeze(1).expand(-1, count, -1))
+        most = asking_iterations(propagation.edges, theta.shape[-1])
+        beliefs = propagation.beliefs(theta, given, most, messages)
         return sampler.sample(theta, beliefs, given, SWEEPS, noise.generator)
 
     def surest(self, log_p: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from torch.nn.functional import one_hot
 from dpmsnc.diffusion.known import Known
 from dpmsnc.pairwise.denoiser import Beliefs, PairwiseDenoiser
 from dpmsnc.pairwise.gibbs import SWEEPS, Gibbs
-from dpmsnc.pairwise.propagation import Propagation, cut
+from dpmsnc.pairwise.propagation import Propagation, Unaries, cut
 
 MOST_SHOWN = 0.5
 """Share of its own labels that a joint labelling gives at most."""
@@ -62,7 +62,7 @@ class ChainSampler:
 
     def __init__(
         self,
-        unary: Tensor,
+        unaries: Unaries,
         propagation: Propagation,
         sampler: Gibbs,
         y_train: NDArray[np.int64],
@@ -70,9 +70,11 @@ class ChainSampler:
         member: NDArray[np.int64] | None = None,
         hides_graphs: bool = False,
     ) -> None:
-        """`unary` (nodes, folds, classes) is theta from base models without the fold; `member` tells graphs apart, of
-        which several have training labels where `hides_graphs` says so."""
-        self.denoiser, self.sampler, self.num_folds = PairwiseDenoiser(propagation, unary), sampler, unary.shape[1]
+        """`unaries` have an entry for each fold, from base models without it; `member` tells graphs apart, of which
+        several have training labels where `hides_graphs` says so."""
+        unary, messages = unaries
+        self.denoiser = PairwiseDenoiser(propagation, unary, messages=messages)
+        self.sampler, self.num_folds = sampler, unary.shape[1]
         self.truth = torch.from_numpy(y_train).to(unary.device).unsqueeze(1).expand(-1, self.num_folds)
         of_node = torch.from_numpy(fold).to(unary.device).unsqueeze(1)
         self.labelled = (of_node >= 0).expand(-1, self.num_folds)
