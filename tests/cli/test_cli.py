@@ -80,6 +80,13 @@ def test_fit_prints_the_graph_and_where_the_model_is(tmp_path, capsys):
     assert "validation likelihood" in out and str(tmp_path / "model") in out
 
 
+def test_fit_says_what_of_the_graph_the_method_does_not_read(tmp_path, capsys):
+    graph = Graph.build([(i, i + 1) for i in range(9)], y=["a", "b"] * 5, edge_attr=np.ones((9, 1)))
+    graph.to_npz(tmp_path / "g.npz")
+    assert run("fit", "--graph", tmp_path / "g.npz", *fast(), "--out", tmp_path / "model") == 0
+    assert "warning: NodeClassifier does not read features of edges" in capsys.readouterr().err
+
+
 def test_fit_writes_a_model_and_the_document_of_its_run(folder):
     names = {p.name.partition("-")[0] for p in (folder / "model").iterdir()}
     assert names == {"model.json", "weights", "graph", "run.json"}

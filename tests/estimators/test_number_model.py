@@ -8,13 +8,14 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from dpmsnc import EdgeRegressor, Graph, NodeClassifier, Training
-from dpmsnc.errors import FitWarning
+from dpmsnc.errors import FitWarning, InputError
 from dpmsnc.estimators.base import Estimator
 from dpmsnc.estimators.edge_regressor import TRAINING, DirectEdgeRegressor
 from dpmsnc.estimators.field_part import FieldPart, parts, solve
 from dpmsnc.estimators.linear_part import LinearPart, num_columns, table
 from dpmsnc.estimators.number_model import NumberModel
 from dpmsnc.estimators.value_report import ValueReport
+from dpmsnc.graph.batch import GraphBatch
 from dpmsnc.graph.features import Features
 from dpmsnc.reasoning.irem import IREM
 from dpmsnc.reasoning.iterative import IterativeRegressor
@@ -185,10 +186,21 @@ def test_the_field_is_that_of_the_closed_form(make):
 
     unknown = ~graph.known
     np.testing.assert_allclose(answer[unknown], closed_form(known)[unknown], atol=1e-3)
-    fold = np.random.default_rng(0).permutation(known)
+    fold = np.random.default_rng(0).permutation(len(left)) % 10
     for k in (0, 7):
-        hidden = fold[k::10]
+        hidden = known[fold[known] == k]
         np.testing.assert_allclose(answer[hidden], closed_form(np.setdiff1d(known, hidden))[hidden], atol=1e-3)
+
+
+def test_a_number_learned_later_is_in_no_fold_of_others():
+    """Rows far away, in another component, keep the answers that they had."""
+    graph = GraphBatch.of([places()[0], places(1)[0]]).graph
+    node = int(np.flatnonzero(~graph.known)[-1])
+    later = graph.y.copy()
+    later[node] = 40.0
+    field, first = FieldPart(0.3, 0.1), graph.member == 0
+    answers = [field.at(graph, y - np.nanmean(graph.y)) for y in (graph.y, later)]
+    np.testing.assert_allclose(answers[0][first], answers[1][first], atol=1e-3)
 
 
 def test_columns_that_are_solved_together_are_those_solved_alone():
@@ -266,6 +278,46 @@ def test_numbers_that_nothing_tells_are_warned_of():
     noise = graph.with_labels(np.random.default_rng(1).normal(size=len(y)), graph.target)
     with pytest.warns(FitWarning, match="no better than the mean"):
         EdgeRegressor(**SMALL | {"training": replace(QUICK, learning_rate=0.5)}).fit(noise)
+
+
+def test_a_network_that_spoils_a_good_gaussian_model_is_blamed_for_it():
+    report = ValueReport(100, 50, r2=-3.0, gaussian=0.9)
+    assert len(report.warnings) == 1 and "Train for more steps" in report.warnings[0]
+
+
+@pytest.mark.parametrize("scale", [1e150, 1e-150])
+def test_numbers_whose_squares_are_out_of_range_are_refused(scale):
+    graph, y = flights()
+    with pytest.raises(InputError, match="out of range"):
+        EdgeRegressor(**SMALL).fit(graph.with_labels(y * scale, graph.target))
+
+
+def test_a_large_offset_leaves_numbers_as_they_are():
+    graph, _ = flights()
+    spreads = [
+        NumberModel.of(moved, Features.fit(moved, "unit"), moved.y).spread
+        for moved in (graph, graph.with_labels(graph.y + 1e9, graph.target))
+    ]
+    assert spreads[1] == pytest.approx(spreads[0], rel=0.01)
+
+
+def test_a_field_says_nothing_of_complete_graphs_as_an_array():
+    rng = np.random.default_rng(0)
+    pairs = np.argwhere(~np.eye(14, dtype=bool))
+    effects = rng.normal(size=(2, 14))
+    y = effects[0, pairs[:, 0]] + effects[1, pairs[:, 1]]
+    model = EdgeRegressor(**SMALL, seed=0).fit(Graph.build(pairs, num_nodes=14, edge_y=y, directed=True))
+    assert model.numbers_.field is not None
+    with pytest.raises(InputError, match="pass Graphs"):
+        model.predict(np.zeros((2, 4, 4)))
+
+
+def test_complete_graphs_whose_edges_have_no_features_are_answered():
+    pairs = np.argwhere(~np.eye(8, dtype=bool))
+    y = np.random.default_rng(0).normal(size=len(pairs))
+    model = EdgeRegressor(**SMALL, seed=0).fit(Graph.build(pairs, num_nodes=8, edge_y=y, directed=True))
+    if model.numbers_.field is None:
+        assert model.predict(np.zeros((2, 4, 4))).shape == (2, 4, 4)
 
 
 def test_numbers_of_complete_graphs_may_be_asked_as_an_array():

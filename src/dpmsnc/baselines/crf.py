@@ -45,7 +45,7 @@ from dpmsnc.baselines.neighbourhood import NeighbourhoodFeatures
 from dpmsnc.baselines.other_graphs import continues, places, two_halves
 from dpmsnc.baselines.pta import PTA
 from dpmsnc.baselines.uniform import Uniform
-from dpmsnc.config import ScalingName
+from dpmsnc.config import ScalingName, check_number
 from dpmsnc.diffusion.known import Known
 from dpmsnc.diffusion.sampler import Noise
 from dpmsnc.errors import InputError, ModelFileError
@@ -391,6 +391,10 @@ class CRF(Baseline):
         learned = getattr(self, "learned_", None)  # which an older model lacks
         if learned is not None and (learned.shape != (self.graph_.num_nodes,) or learned.dtype != np.int64):
             raise ModelFileError(DAMAGED)
+        others = getattr(self, "elsewhere_", None), getattr(self, "unlabelled_", None)
+        if not all(other is None or isinstance(other, kind) for other, kind in zip(others, (CRF, Potentials))):
+            raise ModelFileError(DAMAGED)
+        check_number("least_unlabelled_", getattr(self, "least_unlabelled_", LEAST_NODES), 1, whole=True)
         several = in_several_graphs(self.graph_.y, self.graph_.member)
         if learned is None and self.coupling_ == "balanced" and not several:
             raise ModelFileError(DAMAGED)

@@ -121,13 +121,17 @@ class Fit:
         options: dict[str, Any] = {}
         if isinstance(estimator, DiffusionEstimator):
             options = {"checkpoint": self.out / CHECKPOINT, "resume": self.resume}
-        with Cost() as cost, warnings.catch_warnings():
-            warnings.simplefilter("ignore", FitWarning)  # the report that is printed has the same words
+        with Cost() as cost, warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always", FitWarning)
             try:
                 estimator.fit(graph, validation, **options)
             except KeyboardInterrupt:
                 if not getattr(estimator, "interrupted_", False):  # there is nothing to keep
                     raise
+        printed = getattr(getattr(estimator, "report_", None), "warnings", [])
+        for warning in given:
+            if (text := str(warning.message)) not in printed:
+                print(f"warning: {text}", file=sys.stderr)
         return cost
 
     def _document(self, estimator: Estimator, cost: Cost) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dpmsnc.config import check_number
 from dpmsnc.errors import InputError
 from dpmsnc.files import group, with_nan
 from dpmsnc.graph import Graph
+from dpmsnc.targets import RealValue
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -83,7 +84,7 @@ def model_from(
     model.train_, model.validation_ = train.bool().numpy(), validation.bool().numpy()
     scaling = {name: tensor.numpy() for name, tensor in group(tensors, "features/").items()}
     model._take(graph, Features.from_state(values["features"], scaling))
-    if "numbers" in values:
+    if "numbers" in values and isinstance(model.target_, RealValue):
         arrays = {name: tensor.numpy() for name, tensor in group(tensors, "numbers/").items()}
         model.numbers_ = NumberModel.from_state(arrays, values["numbers"], graph, model.features_)
     if model.corrects_initialiser:

@@ -253,8 +253,11 @@ class EdgeRegressor(DiffusionEstimator):
         if self.numbers_ is None or not isinstance(graph, CompleteGraphs):
             return super()._said(graph)
         count, n = graph.attributes.shape[:2]
-        own = graph.attributes.reshape(count * n * n, -1)
-        return self.numbers_.linear.of_rows(np.concatenate([own, np.full((len(own), 2), np.log(n))], axis=1))
+        linear = self.numbers_.linear
+        own = graph.attributes.reshape(count * n * n, -1)[
+            :, : len(linear.weight) - 2
+        ]  # none where edges have no features
+        return linear.of_rows(np.concatenate([own, np.full((len(own), 2), np.log(n))], axis=1))
 
     def _complete(self, graph: Any, known: Any) -> list[CompleteGraphs] | None:
         """Complete graphs in parts that are answered together; None where these are no attributes of such."""
@@ -275,6 +278,8 @@ class EdgeRegressor(DiffusionEstimator):
 
     def _check_complete(self, attributes: NDArray[np.float32]) -> None:
         """Raise `InputError` unless the model answers for complete graphs with these attributes."""
+        if self.numbers_ is not None and self.numbers_.field is not None:
+            raise InputError("the model learned from known numbers of other edges; pass Graphs, not an array")
         shift: Any = self.denoiser_.shift
         width, fitted = attributes.shape[3] if attributes.ndim == 4 else 1, len(shift)
         if self.graph_.num_features or not self.graph_.directed:

@@ -30,20 +30,22 @@ LEAST_ROWS = 20
 """With fewer known numbers there is no field."""
 NUM_FOLDS = 10
 ITERATIONS, TOLERANCE = 200, 1e-5
-"""Of conjugate gradients: at most so many, and the length of what is left relative to the right-hand side."""
+"""Conjugate gradients end after so many iterations, or where the residual is so small beside the right-hand side."""
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class FieldPart:
-    """lambda and epsilon."""
+    """A Gaussian field, given by its two parameters."""
 
     strength: float
+    """lambda."""
     shrinkage: float
+    """epsilon."""
 
     def __post_init__(self) -> None:
-        if not (0 < self.strength < np.inf and 0 < self.shrinkage < np.inf):
+        if self.strength not in STRENGTHS or self.shrinkage not in SHRINKAGES:
             raise ValueError(f"a field of strength {self.strength} and shrinkage {self.shrinkage} is none")
 
     @classmethod
@@ -64,7 +66,7 @@ class FieldPart:
         if not len(known):
             return np.zeros(len(left))
         fold = np.full(len(left), NUM_FOLDS)
-        fold[np.random.default_rng(seed).permutation(known)] = np.arange(len(known)) % NUM_FOLDS
+        fold[known] = np.random.default_rng(seed).permutation(len(left))[known] % NUM_FOLDS
         told = np.zeros((len(left), NUM_FOLDS + 1))
         told[known] = fold[known, None] != np.arange(NUM_FOLDS + 1)
         B, K = parts(graph, self.shrinkage)
@@ -78,7 +80,8 @@ def parts(graph: Graph, shrinkage: float) -> tuple[sp.csr_array, sp.csr_array]:
     if graph.labels_on == "node":
         degree = np.asarray(graph.adjacency.sum(axis=1), dtype=np.float64)
         laplacian = sp.diags_array(degree) - graph.adjacency
-        return sp.eye_array(n, format="csr"), sp.csr_array(laplacian / degree.mean() + shrinkage * sp.eye_array(n))
+        unit = degree.mean() or 1.0
+        return sp.eye_array(n, format="csr"), sp.csr_array(laplacian / unit + shrinkage * sp.eye_array(n))
     first, second = graph.edge_index
     rows, count = np.arange(graph.num_edges), 2 * n if graph.directed else n
     ends = np.concatenate([first, second + (n if graph.directed else 0)])

@@ -14,12 +14,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmsnc.config import LARGEST_SEED, check_number
+from dpmsnc.errors import InputError
 from dpmsnc.estimators.field_part import FieldPart
 from dpmsnc.estimators.linear_part import LinearPart
 from dpmsnc.graph import Graph
 from dpmsnc.graph.features import Features
 from dpmsnc.targets import RealValue
 from dpmsnc.targets.base import Place
+
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Between these has to be the largest number, so that squares can be computed."""
 
 Array = NDArray[np.float64]
 
@@ -40,6 +45,9 @@ class NumberModel:
         known = ~np.isnan(y_train)
         if not known.any():
             return None
+        largest = float(np.abs(y_train[known]).max())
+        if largest and not SMALLEST < largest < LARGEST:
+            raise InputError(f"numbers up to {largest:.3g} are out of range; give them in another unit")
         both = LinearPart.of(graph, features, y_train, seed), LinearPart.constant(graph, features, y_train)
         found = []
         for linear in both[: 2 if both[0].weight.any() else 1]:
@@ -48,7 +56,7 @@ class NumberModel:
             rest = (left if field is None else left - field.at(graph, left, seed))[known]
             found.append((float(np.sqrt(np.square(rest).mean())), linear, field))
         spread, linear, field = min(found, key=lambda one: one[0])
-        tiny = 1e-9 * float(np.abs(y_train[known]).max())
+        tiny = max(1e-9 * float(y_train[known].std()), 1e-13 * largest)
         return cls(linear, field, max(spread, tiny) or 1.0, seed)
 
     def at(self, graph: Graph, features: Features, y: Array, is_fitted: bool) -> Array:
@@ -72,4 +80,5 @@ class NumberModel:
         field = None if values["field"] is None else FieldPart(**values["field"])
         if not 0 < values["spread"] < np.inf:
             raise ValueError("what is left of its numbers has no deviation")
+        check_number("seed", values["seed"], 0, LARGEST_SEED, whole=True)
         return cls(linear, field, values["spread"], values["seed"])

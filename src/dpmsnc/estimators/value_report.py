@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from dpmsnc.config import check_number
 from dpmsnc.estimators.report import ENOUGH
 from dpmsnc.metrics import r2
 
@@ -54,7 +56,7 @@ class ValueReport:
         """What is wrong with the result and what to try, as far as validation numbers are enough to say so."""
         if self.num_validation < ENOUGH or self.r2 is None:
             return []
-        if self.r2 <= 0:
+        if self.r2 <= 0 and (self.gaussian is None or self.gaussian <= 0):
             return [
                 f"The validation R^2 is {self.r2:.3f}: the answers are no better than the mean. Give more numbers or "
                 "features, or check that the edges mean something for the numbers."
@@ -75,4 +77,10 @@ class ValueReport:
     @classmethod
     def from_state(cls, values: Mapping[str, Any]) -> Self:
         """The report again, from what `dataclasses.asdict` made of it."""
-        return cls(**values)
+        report = cls(**values)
+        for name in ("r2", "gaussian"):
+            if (value := getattr(report, name)) is not None:
+                check_number(name, value, -inf, 1)
+        for name in ("num_train", "num_validation"):
+            check_number(name, getattr(report, name), 0, whole=True)
+        return report
