@@ -263,6 +263,8 @@ def test_balanced_couplings_are_saved_with_the_labels_they_are_balanced_for(tmp_
 
 def test_balanced_couplings_are_tried_where_base_models_answer_what_they_learned():
     graph, *_ = smoothed()
+    assert "balanced" not in {choice["coupling"] for choice in CRF(base="neighbourhood").fit(graph).choices_}
+    graph = replace(graph, x=np.random.default_rng(0).normal(size=(600, 3)))
     tried = {
         base: {choice["coupling"] for choice in CRF(base=base).fit(graph, validation=None).choices_}
         for base in ("neighbourhood", "lp", "label-counts")

@@ -17,6 +17,7 @@ from dpmsnc.pairwise.learning import (
     WIDTHS,
     Folds,
     asking_iterations,
+    direction,
     learn,
     loss_of,
     penalty,
@@ -169,6 +170,12 @@ def told(edges: Edges, y: np.ndarray) -> float:
 def test_labels_tell_how_much_neighbours_agree(J: float):
     edges, y = potts_sample(J)
     assert 0.4 < told(edges, y) / J < 2
+
+
+@pytest.mark.parametrize("J", [1.0, -1.0])
+def test_labels_tell_the_direction(J: float):
+    edges, y = potts_sample(J)
+    assert direction(torch.from_numpy(y), torch.from_numpy(assign_folds(y, 0)), 3, edges) == J
 
 
 def test_neighbours_of_one_frequent_class_need_not_agree_by_more_than_chance():

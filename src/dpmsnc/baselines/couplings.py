@@ -25,6 +25,7 @@ from dpmsnc.pairwise.learning import (
     BALANCED_GAMMA,
     Folds,
     asking_iterations,
+    direction,
     learn,
     log_prior,
     refine,
@@ -98,8 +99,9 @@ def trials(
     if coupling == "none":
         yield trial(learn(folds, edges, "none", steps))
         return
-    told = 0.0 if coupling == "full" else told_by_labels(y, of_node, C, edges)
-    if coupling == "balanced" or (coupling == "auto" and balances):
+    tries_balanced = coupling == "balanced" or (coupling == "auto" and balances)
+    told = (told_by_labels if tries_balanced else direction)(y, of_node, C, edges)
+    if tries_balanced:
         potentials = balanced(folds, folds if half is not None else halves(log_p, labels), edges, told)
         if coupling == "balanced" or potentials.J.abs() >= LEAST_COUPLING:
             yield replace(trial(potentials), bonus=CLOSE)  # with the marginals of no coupling, it learns from labels
@@ -112,8 +114,7 @@ def trials(
             return trial(with_coupling(one, J, folds, edges, steps))
 
         size = folds.size + len(labels.validation)
-        sign = 1.0 if told >= 0 else -1.0
-        listens = coupling == "one" or not balances
+        sign, listens = (1.0 if told >= 0 else -1.0), not tries_balanced
         J, best = expected_coupling(one.J.item(), sign, size, lambda J: at(J, steps // 5).score, listens)
         couples = abs(J) >= LEAST_COUPLING or coupling == "one"
         chosen = at(J, steps // 3) if couples else trial(learn(folds, edges, "none", steps))

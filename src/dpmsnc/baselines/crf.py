@@ -161,7 +161,8 @@ class CRF(Baseline):
         edges = edges_of(graph)
         tried: list[Trial] = []
         for pool in pools:
-            balances = half is None and all(builders[base.name]().learns_answers for base in pool)
+            # without features couplings have to carry the answer
+            balances = graph.x is not None and half is None and all(builders[b.name]().learns_answers for b in pool)
             tried += trials(pool, self.coupling, edges, labels, half, balances)
         best = max(tried, key=lambda trial: trial.rank)
         self.choices_ = describe(tried, scores, best)
