@@ -239,8 +239,10 @@ def test_the_fitted_graph_grows(ring, capsys):
     assert out.known.tolist() == [*before.known, False, False]
     assert out.label[given.index].tolist() == given.label.tolist()
     grown = NodeClassifier.load(ring / "model").graph_.grown(["m0", "m1"], [("m0", "n07"), ("m1", "m0")], x=[[1], [2]])
-    proba = NodeClassifier.load(ring / "model").predict_proba(grown)
-    np.testing.assert_allclose(out.probability, proba.max(axis=1), atol=1e-6)
+    model = NodeClassifier.load(ring / "model")
+    labels, proba = model.predict(grown), model.predict_proba(grown)
+    assert out.label.tolist() == labels.tolist()
+    np.testing.assert_allclose(out.probability, proba[labels[:, None] == model.classes_], atol=1e-6)
     labelled = grow_words(ring, "name,side,heat\nm0,right,1\nm1,,2\n", "a,b\nm0,n07\nm1,m0\n")
     out = predicted(ring, *labelled, "--label", "side")
     assert out.label[40] == "right" and out.known[40] and not out.known[41]
