@@ -316,8 +316,7 @@ def test_complete_graphs_whose_edges_have_no_features_are_answered():
     pairs = np.argwhere(~np.eye(8, dtype=bool))
     y = np.random.default_rng(0).normal(size=len(pairs))
     model = EdgeRegressor(**SMALL, seed=0).fit(Graph.build(pairs, num_nodes=8, edge_y=y, directed=True))
-    if model.numbers_.field is None:
-        assert model.predict(np.zeros((2, 4, 4))).shape == (2, 4, 4)
+    assert model.numbers_.field is None and model.predict(np.zeros((2, 4, 4))).shape == (2, 4, 4)
 
 
 def test_numbers_of_complete_graphs_may_be_asked_as_an_array():

@@ -306,7 +306,8 @@ class CRF(Baseline):
         """Those of known labels that base models learned from, on nodes that the fitted graph has, too."""
         learned = np.full_like(y, UNKNOWN)
         if self.learned_ is not None:
-            where = places(self.graph_, graph)
+            same = self._is_fitted_graph(graph)
+            where = np.arange(len(y)) if same else places(self.graph_, graph)
             learned[where[where >= 0]] = self.learned_[where >= 0]
         return np.where(y == learned, y, UNKNOWN)
 

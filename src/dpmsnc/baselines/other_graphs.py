@@ -35,8 +35,6 @@ def places(fitted: Graph, graph: Graph) -> NDArray[np.int64]:
 
     Without features a graph of the same ids may be any other, so it has to continue the fitted one.
     """
-    if graph is fitted:
-        return np.arange(fitted.num_nodes)
     where = by_id(fitted, graph)
     if graph.x is None or fitted.x is None:
         return where if continues(graph, fitted) else np.full_like(where, -1)
